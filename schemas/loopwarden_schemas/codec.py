@@ -1,0 +1,186 @@
+"""The wire: records of `agent-events` to events, events and verdicts to bytes. (design.md, "Topics".)
+
+Readers take MessagePack and JSON everywhere. One event that cannot be read never hides the others of its record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+import msgpack
+import msgspec
+import orjson
+from msgspec import UNSET
+from pydantic import ValidationError
+
+from loopwarden_schemas import structs
+from loopwarden_schemas.events import EVENT, EVENT_TYPES, MAX_EVENTS_PER_RECORD, MAX_RECORD_BYTES
+from loopwarden_schemas.structs import Event, Verdict
+
+MESSAGEPACK: Final = "application/msgpack"
+JSON: Final = "application/json"
+
+Reason: TypeAlias = Literal[
+    "undecodable",
+    "too_large",
+    "too_many_events",
+    "unknown_type",
+    "unsupported_schema",
+    "invalid_event",
+    "invalid_payload",
+    "misrouted",
+    "unknown_policy",
+    "judge_failed",
+]
+"""Why an event goes to the dead letters. The last four are found by the reader of the topic, not by this module."""
+
+
+class Rejected(msgspec.Struct, frozen=True, gc=False):
+    """An event, or a whole record, that cannot be read."""
+
+    index: int
+    """Its place in the record's list; 0 where the record is one event or cannot be read at all."""
+    reason: Reason
+    detail: str
+
+
+_STRUCTS: Final[dict[str, type[Any]]] = {
+    "run.started": structs.RunStarted,
+    "tool_call.started": structs.ToolCallStarted,
+    "tool_call.finished": structs.ToolCallFinished,
+    "tool_call.blocked": structs.ToolCallBlocked,
+    "compaction": structs.Compaction,
+    "run.finished": structs.RunFinished,
+    "operator.override": structs.OperatorOverride,
+    "policy.applied": structs.PolicyApplied,
+}
+_msgpack_events = msgspec.msgpack.Decoder(Event | list[Event])
+_json_events = msgspec.json.Decoder(Event | list[Event])
+_msgpack_encoder = msgspec.msgpack.Encoder()
+_json_encoder = msgspec.json.Encoder()
+_msgpack_verdict = msgspec.msgpack.Decoder(Verdict)
+_json_verdict = msgspec.json.Decoder(Verdict)
+
+
+def decode_record(
+    value: bytes | None, append_time: int | None = None, content_type: str | None = None
+) -> list[Event | Rejected]:
+    """Return the events of one record in their order, each one that cannot be read as `Rejected` in its place.
+
+    Args:
+        value: The record's bytes: one event or a list of at most 100, as MessagePack or JSON.
+        append_time: When the broker appended the record (ms); None: each event's own `ts` (files).
+        content_type: The record's `content-type` header; without one the first byte decides.
+    """
+    if not value:
+        return [Rejected(0, "undecodable", "the record has no value")]
+    if len(value) > MAX_RECORD_BYTES:
+        return [Rejected(0, "too_large", f"a record must be at most {MAX_RECORD_BYTES} bytes, got {len(value)}")]
+    is_json = _is_json(value, content_type)
+    try:
+        decoded = (_json_events if is_json else _msgpack_events).decode(value)
+    except (msgspec.MsgspecError, ValueError, RecursionError, TypeError):
+        return _decode_one_by_one(value, append_time, is_json)
+    if type(decoded) is list:
+        if not 0 < len(decoded) <= MAX_EVENTS_PER_RECORD:
+            return [_wrong_length(len(decoded))]
+        for event in decoded:
+            event.append_time = event.ts if append_time is None else append_time
+        return decoded
+    decoded.append_time = decoded.ts if append_time is None else append_time
+    return [decoded]
+
+
+def _is_json(value: bytes, content_type: str | None) -> bool:
+    if content_type is not None:
+        kind = content_type.partition(";")[0].strip().lower()
+        if kind == JSON:
+            return True
+        if kind == MESSAGEPACK:
+            return False
+    return value[0] in b"{[ \t\r\n"
+
+
+def _wrong_length(length: int) -> Rejected:
+    detail = f"a record must hold 1 to {MAX_EVENTS_PER_RECORD} events, got {length}"
+    return Rejected(0, "too_many_events" if length else "invalid_event", detail)
+
+
+def _decode_one_by_one(value: bytes, append_time: int | None, is_json: bool) -> list[Event | Rejected]:
+    try:
+        decoded = orjson.loads(value) if is_json else msgpack.unpackb(value, strict_map_key=False)
+    except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
+        detail = f"not {'JSON' if is_json else 'MessagePack'}: {str(error) or type(error).__name__}"
+        return [Rejected(0, "undecodable", detail)]
+    if not isinstance(decoded, list):
+        return [event_from_value(decoded, append_time)]
+    if not 0 < len(decoded) <= MAX_EVENTS_PER_RECORD:
+        return [_wrong_length(len(decoded))]
+    return [event_from_value(item, append_time, index) for index, item in enumerate(decoded)]
+
+
+def event_from_value(value: Any, append_time: int | None = None, index: int = 0) -> Event | Rejected:
+    """Return the event that a decoded value is, by the pydantic models, or why it is none."""
+    if not isinstance(value, dict):
+        return Rejected(index, "invalid_event", f"an event must be an object, got {type(value).__name__}")
+    kind = value.get("type")
+    if not isinstance(kind, str):
+        return Rejected(index, "invalid_event", "type: must be a string, " + ("got none" if kind is None else "is not"))
+    schema = value.get("schema", 1)
+    if type(schema) is int and schema > 1:
+        return Rejected(index, "unsupported_schema", f"schema: this reader knows version 1, got {schema}")
+    if kind not in EVENT_TYPES:
+        return Rejected(index, "unknown_type", f"type: must be one of {', '.join(sorted(EVENT_TYPES))}, got {kind!r:.80}")
+    try:
+        model = EVENT.validate_python(value)
+    except ValidationError as error:
+        return Rejected(index, "invalid_event", _first_mistakes(error, kind))
+    fields = {name: getattr(model, name) for name in model.model_fields_set if name not in ("type", "schema_")}
+    if fields.get("usage") is not None:
+        fields["usage"] = structs.Usage(**fields["usage"].model_dump())
+    event: Event = _STRUCTS[kind](**fields)
+    event.append_time = event.ts if append_time is None else append_time
+    return event
+
+
+def _first_mistakes(error: ValidationError, kind: str) -> str:
+    mistakes = []
+    for mistake in error.errors(include_url=False, include_context=False)[:3]:
+        where = ".".join(str(part) for part in mistake["loc"] if part != kind) or kind
+        found = "" if mistake["type"] == "missing" else f", got {mistake['input']!r:.80}"
+        mistakes.append(f"{where}: {mistake['msg']}{found}")
+    return "; ".join(mistakes)
+
+
+def encode_event(event: Mapping[str, Any] | list[Mapping[str, Any]]) -> bytes:
+    """Return one wire event, or a list of events of the same run, as MessagePack."""
+    return _msgpack_encoder.encode(event)
+
+
+def encode_verdict(verdict: Verdict) -> bytes:
+    """Return a verdict as MessagePack."""
+    return _msgpack_encoder.encode(verdict)
+
+
+def verdict_json(verdict: Verdict) -> bytes:
+    """Return a verdict as one line of JSON, without the line's end."""
+    return _json_encoder.encode(verdict)
+
+
+def decode_verdict(value: bytes, content_type: str | None = None) -> Verdict:
+    """Return the verdict in a record of `loop-verdicts`.
+
+    Raises:
+        ValueError: the bytes are no verdict.
+    """
+    try:
+        decoder = _json_verdict if _is_json(value, content_type) else _msgpack_verdict
+        return decoder.decode(value)
+    except (msgspec.MsgspecError, IndexError) as error:
+        raise ValueError(f"not a verdict: {error}") from None
+
+
+def is_given(value: Any) -> bool:
+    """Whether an optional payload (`args`, `result`, `error`, `policy`) was given at all, null included."""
+    return value is not UNSET
