@@ -1,6 +1,39 @@
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import pytest
+
+if TYPE_CHECKING:
+    from loopwarden.broker import LocalBroker
+    from loopwarden_schemas.topics import Topics
 
 
 def pytest_configure(config: pytest.Config) -> None:
     # kafka-python 3.0.12 reads its schemas with importlib.resources.read_text, which Python 3.11 and 3.12 deprecate.
     config.addinivalue_line("filterwarnings", "ignore:(read_text|open_text) is deprecated:DeprecationWarning")
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBroker]:
+    """One Apache Kafka for all tests, on a port of its own. Tests keep apart by their topics' prefixes."""
+    from loopwarden.broker import LocalBroker
+
+    with LocalBroker(tmp_path_factory.mktemp("broker"), port=0) as broker:
+        yield broker
+
+
+@pytest.fixture
+def topics(broker: LocalBroker, request: pytest.FixtureRequest) -> Topics:
+    """The declared topics, created under a prefix of the test's own.
+
+    With two partitions, or as many as the test says: `@pytest.mark.parametrize("topics", [4], indirect=True)`.
+    """
+    from loopwarden.broker import create_topics
+    from loopwarden_schemas.topics import declared_topics
+
+    topics = declared_topics(f"t{secrets.token_hex(4)}-", partitions=getattr(request, "param", 2))
+    create_topics(broker.bootstrap_servers, topics)
+    return topics

