@@ -131,7 +131,8 @@ def event_from_value(value: Any, append_time: int | None = None, index: int = 0)
     if type(schema) is int and schema > 1:
         return Rejected(index, "unsupported_schema", f"schema: this reader knows version 1, got {schema}")
     if kind not in EVENT_TYPES:
-        return Rejected(index, "unknown_type", f"type: must be one of {', '.join(sorted(EVENT_TYPES))}, got {kind!r:.80}")
+        known = ", ".join(sorted(EVENT_TYPES))
+        return Rejected(index, "unknown_type", f"type: must be one of {known}, got {kind!r:.80}")
     try:
         model = EVENT.validate_python(value)
     except ValidationError as error:

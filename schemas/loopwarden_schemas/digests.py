@@ -15,7 +15,10 @@ import xxhash
 from loopwarden_schemas.canonical import canonical
 
 CHANNELS: Final = frozenset(
-    "telegram whatsapp discord slack signal imessage msteams googlechat mattermost matrix feishu line irc nostr zalo".split()
+    (
+        "telegram whatsapp discord slack signal imessage msteams googlechat mattermost matrix feishu line irc nostr "
+        "zalo"
+    ).split()
 )
 """Tools named after a channel: with a non-empty string `to` in their arguments they are outbound sends. (design.md.)"""
 
@@ -31,6 +34,9 @@ VOLATILE_KEYS: Final = frozenset(
     ).split()
 )
 """What a send answers anew each time and says nothing of progress. (Reference, section 3.2.)"""
+
+MAX_KEPT_ID_BYTES: Final = 64
+"""Longer ids are kept as their hash. (design.md, limits.)"""
 
 # White space and line ends as ECMAScript's trim() knows them: U+FEFF is one, U+0085 and U+001C to U+001F are not.
 _ECMASCRIPT_SPACE = (
@@ -187,3 +193,15 @@ def _without_volatile(value: Any) -> Any:
         for key, item in value.items()
         if key not in VOLATILE_KEYS and not (is_message and key == "id")
     }
+
+
+def short_id(text: str) -> str:
+    """Return an id as it is kept and shown: itself, or where it is over 64 bytes its XXH3-128."""
+    if len(text) <= MAX_KEPT_ID_BYTES and (text.isascii() or len(text.encode()) <= MAX_KEPT_ID_BYTES):
+        return text
+    return xxhash.xxh3_128_hexdigest(text.encode())
+
+
+def id_hash(text: str) -> int:
+    """Return the 8-byte hash that stands for an id or a name which is only ever compared."""
+    return xxhash.xxh3_64_intdigest(text.encode())

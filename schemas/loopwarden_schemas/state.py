@@ -27,58 +27,6 @@ class UnknownStateVersion(ValueError):
         )
 
 
-class SignatureRecord(Struct, array_like=True, gc=False):
-    """A tool and its arguments, once for all calls that share them. Hashes of 32 hex digits are stored as 16 bytes."""
-
-    tool: str
-    args_hash: str | bytes
-    known_poll: bool
-
-
-class CallRecord(Struct, array_like=True, gc=False):
-    """One call in the window."""
-
-    signature: int
-    """Index into the record's signatures."""
-    call_id: str | bytes | None
-    event_id: str
-    result: bytes | str | None
-    unknown_tool: str | None
-    lone: bool
-
-
-class RememberedRecord(Struct, array_like=True, gc=False):
-    """A call outside the window whose outcome may still come."""
-
-    call_id: str | bytes
-    event_id: str
-    args_hash: str | bytes
-    known_poll: bool
-
-
-class WarningRecord(Struct, array_like=True, gc=False):
-    """How far a warning was published: see `judge.warnings`."""
-
-    detector: str
-    signature: bytes
-    other: bytes
-    bucket: int
-
-
-class GuardRecord(Struct, array_like=True, gc=False):
-    """The post-compaction guard while it observes."""
-
-    remaining: int
-    observed: list[tuple[bytes, str]]
-
-
-class OrderRecord(Struct, array_like=True, gc=False):
-    """A standing block; `args_hash` is None for a whole tool."""
-
-    tool: str
-    args_hash: str | bytes | None
-
-
 class StateHead(Struct, array_like=True, gc=False):
     """The elements that never move."""
 
@@ -89,6 +37,77 @@ class StateHead(Struct, array_like=True, gc=False):
     """That event's index within its record."""
 
 
+class SignatureRecord(Struct, array_like=True, gc=False):
+    """A tool and its arguments, once for all calls that share them."""
+
+    tool: str
+    args_hash: bytes
+    known_poll: bool
+
+
+class CallRecord(Struct, array_like=True, gc=False):
+    """One call in the window."""
+
+    signature: int
+    """Index into the record's signatures."""
+    event_id: str
+    call_id: int | None
+    """Its 8-byte hash."""
+    result: bytes | None
+    """None: pending."""
+    unknown_tool: int | None
+    """8-byte hash of the name that the error called unknown."""
+    lone: bool
+
+
+class RememberedRecord(Struct, array_like=True, gc=False):
+    """A call outside the window whose outcome may still come."""
+
+    call_id: int
+    event_id: str
+    args_hash: bytes
+    known_poll: bool
+
+
+class GuardRecord(Struct, array_like=True, gc=False):
+    """The post-compaction guard while it observes."""
+
+    remaining: int
+    tool: str | None
+    args_hash: bytes
+    result: bytes
+    event_ids: list[str]
+
+
+class StateRecord(StateHead, array_like=True, gc=False):
+    """The whole record. Times are append times in ms."""
+
+    run_id: str
+    begun: int
+    n: int
+    newest_at: int
+    ended_at: int | None
+    session_id: str | None
+    agent_id: str | None
+    policy: list[bool | int | None]
+    """The resolved policy's values, in the order of `policy.SETTINGS`."""
+    signatures: list[SignatureRecord]
+    calls: list[CallRecord]
+    remembered: list[RememberedRecord]
+    seen: bytes
+    """8-byte hashes of the newest events, little-endian, oldest first."""
+    warnings: list[tuple[str, int, int, int]]
+    """Detector, two hashes, how far it was published."""
+    guard: GuardRecord
+    blocked_tool: str | None
+    blocked_calls: list[int]
+    """Indices into `signatures`."""
+    refused: int
+    unjudged: int
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(StateRecord)
 _head = msgspec.msgpack.Decoder(StateHead)
 
 
@@ -105,3 +124,39 @@ def state_position(value: bytes) -> tuple[int, int]:
     if head.version != STATE_VERSION:
         raise UnknownStateVersion(head.version)
     return head.offset, head.index
+
+
+def encode_state(record: StateRecord) -> bytes:
+    """Return the record's bytes."""
+    return _encoder.encode(record)
+
+
+def decode_state(value: bytes) -> StateRecord:
+    """Return the record that the bytes are.
+
+    Raises:
+        UnknownStateVersion: a version that this build does not know, or bytes that are no state record.
+    """
+    state_position(value)
+    try:
+        return _decoder.decode(value)
+    except msgspec.MsgspecError as error:
+        raise UnknownStateVersion(f"unreadable bytes ({error})") from None
+
+
+def pack_hash(text: str) -> bytes:
+    """Return a hash as it is stored: 32 lower-case hexadecimal digits in 16 bytes, other text behind a zero byte."""
+    if len(text) == 32:
+        try:
+            packed = bytes.fromhex(text)
+        except ValueError:
+            pass
+        else:
+            if packed.hex() == text:
+                return b"\x01" + packed
+    return b"\x00" + text.encode()
+
+
+def unpack_hash(stored: bytes) -> str:
+    """Return the hash that `pack_hash` stored."""
+    return stored[1:].hex() if stored[0] else stored[1:].decode()

@@ -1,0 +1,128 @@
+"""How a call is put together from its events, which may come late, twice, alone or never. (design.md, "Events".)
+
+Each function changes the window and the guard as its event says, and returns what that means for the call at hand.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from loopwarden.judge.detectors import decide
+from loopwarden.judge.evidence import evidence
+from loopwarden.judge.findings import Finding
+from loopwarden.judge.outcome import NO_ARGUMENTS, Hashed
+from loopwarden.judge.run_state import Remembered, RunState
+from loopwarden.judge.window import Recorded, Signature
+from loopwarden_schemas.digests import id_hash, short_id
+from loopwarden_schemas.structs import ToolCallBlocked, ToolCallFinished, ToolCallStarted
+
+
+class Step(Struct):
+    """What one event did."""
+
+    touched: tuple[Signature, ...] = ()
+    """Signatures whose calls or outcomes changed; empty: the window is as it was."""
+    signature: Signature | None = None
+    """Of the call at hand."""
+    finding: Finding | None = None
+    """The decision about it, where it is not "allow"."""
+    evidence: list[str] | None = None
+    """Of the finding; None: a warning that was published before."""
+    loop_persisted: bool = False
+    """The post-compaction guard ends the run."""
+
+
+def started(state: RunState, event: ToolCallStarted, hashed: Hashed) -> Step:
+    """A call is about to be made: decide about it, and record it unless it is blocked."""
+    window = state.window
+    call_id = None if event.call_id is None else id_hash(event.call_id)
+    if call_id is not None:
+        lone = window.find_lone(call_id)
+        if lone is not None:
+            window.meet(lone)
+            return Step()
+    signature = window.signature(hashed.tool, hashed.args_hash or NO_ARGUMENTS, hashed.known_poll)
+    step = _decide(state, signature)
+    if step.finding is not None and step.finding.action == "block":
+        announced = Remembered(short_id(event.event_id), signature.args_hash, signature.known_poll)
+        state.remember(call_id, announced)
+        return step
+    step.touched = _record(state, signature, call_id, short_id(event.event_id))
+    return step
+
+
+def finished(state: RunState, event: ToolCallFinished, hashed: Hashed) -> Step:
+    """An outcome: of a pending call, of a remembered one, or of a call that nobody announced."""
+    window = state.window
+    call_id = None if event.call_id is None else id_hash(event.call_id)
+    pending = window.find_pending(call_id, hashed.tool, hashed.args_hash or NO_ARGUMENTS)
+    if pending is not None:
+        step = Step(_take_executed(state, pending, hashed))
+    elif call_id is not None and call_id in state.remembered:
+        if hashed.result is None:
+            return Step()
+        announced = state.remembered.pop(call_id)
+        signature = window.signature(
+            hashed.tool, hashed.args_hash or announced.args_hash, hashed.known_poll or announced.known_poll
+        )
+        step = Step(_record(state, signature, call_id, announced.event_id))
+        pending = window.calls[-1]
+    else:
+        signature = window.signature(hashed.tool, hashed.args_hash or NO_ARGUMENTS, hashed.known_poll)
+        step = _decide(state, signature)
+        step.touched = _record(state, signature, call_id, short_id(event.event_id), lone=True)
+        pending = window.calls[-1]
+    step.signature = pending.signature
+    if hashed.result is not None:
+        window.complete(pending, hashed.result, hashed.unknown_tool)
+        tool, args_hash = pending.signature.key
+        step.loop_persisted = state.guard.observe(tool, args_hash, hashed.result, short_id(event.event_id))
+    return step
+
+
+def blocked(state: RunState, event: ToolCallBlocked) -> Step:
+    """The runner did not execute a call: it leaves the window where it was announced before the order arrived."""
+    state.refused += 1
+    if event.call_id is None:
+        return Step()
+    pending = state.window.find_pending(id_hash(event.call_id), "", "")
+    if pending is None:
+        return Step()
+    state.window.remove(pending)
+    return Step((pending.signature,))
+
+
+def _decide(state: RunState, signature: Signature) -> Step:
+    finding = decide(state.window, signature, state.policy)
+    if finding is None:
+        state.warnings.forget(signature)
+        return Step(signature=signature)
+    counted = None
+    if finding.action == "block" or state.warnings.is_due(finding, state.window, signature):
+        counted = evidence(finding, state.window, signature)
+    return Step(signature=signature, finding=finding, evidence=counted)
+
+
+def _record(
+    state: RunState, signature: Signature, call_id: int | None, event_id: str, lone: bool = False
+) -> tuple[Signature, ...]:
+    evicted = state.window.record(signature, call_id, event_id, lone)
+    if evicted is None:
+        return (signature,)
+    if evicted.result is None:
+        left = evicted.signature
+        state.remember(evicted.call_id, Remembered(evicted.event_id, left.args_hash, left.known_poll))
+    return (signature, evicted.signature)
+
+
+def _take_executed(state: RunState, pending: Recorded, hashed: Hashed) -> tuple[Signature, ...]:
+    """Give a pending call the tool and the arguments that were executed, where they are not the announced ones."""
+    announced = pending.signature
+    args_hash = hashed.args_hash or announced.args_hash
+    if (hashed.tool, args_hash) == announced.key:
+        announced.known_poll = announced.known_poll or hashed.known_poll
+        return (announced,)
+    known_poll = hashed.known_poll if hashed.args_hash else hashed.known_poll or announced.known_poll
+    executed = state.window.signature(hashed.tool, args_hash, known_poll)
+    state.window.change_signature(pending, executed)
+    return (announced, executed)

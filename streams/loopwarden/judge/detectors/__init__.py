@@ -1,0 +1,41 @@
+"""The detectors, one file a rule, in the order in which they are asked. (Reference, section 6.)"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from loopwarden.judge.detectors.generic_repeat import generic_repeat
+from loopwarden.judge.detectors.global_circuit_breaker import global_circuit_breaker
+from loopwarden.judge.detectors.known_poll_no_progress import known_poll_no_progress
+from loopwarden.judge.detectors.ping_pong import ping_pong
+from loopwarden.judge.detectors.unknown_tool_repeat import unknown_tool_repeat
+from loopwarden.judge.findings import Finding
+from loopwarden.judge.window import Signature, Window
+from loopwarden_schemas.policy import Policy
+
+DETECTORS: Final[tuple[Callable[[Window, Signature, Policy], Finding | None], ...]] = (
+    unknown_tool_repeat,
+    global_circuit_breaker,
+    known_poll_no_progress,
+    ping_pong,
+    generic_repeat,
+)
+
+
+def decide(window: Window, signature: Signature, policy: Policy) -> Finding | None:
+    """Return what the first detector that fires says of a call that is about to be made, or None: it is allowed."""
+    if not policy.enabled:
+        return None
+    # Most calls end here: streak <= calls and alternation <= tail + 1, so below the lowest threshold nothing can fire.
+    if (
+        signature.calls < policy.warning_threshold
+        and window.tail + 1 < policy.warning_threshold
+        and not (window.calls and window.calls[-1].unknown_tool)
+    ):
+        return None
+    for detector in DETECTORS:
+        finding = detector(window, signature, policy)
+        if finding is not None:
+            return finding
+    return None

@@ -1,0 +1,119 @@
+"""The fold: one event of a run into its state, and what is to be said about it.
+
+Deterministic, no clock, no I/O, no log.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from loopwarden.judge import calls, verdicts
+from loopwarden.judge.calls import Step
+from loopwarden.judge.evidence import evidence
+from loopwarden.judge.orders import Ends, ends_of
+from loopwarden.judge.outcome import hash_call
+from loopwarden.judge.run_state import RunState, begin, begin_again, event_identity
+from loopwarden_schemas.policy import PolicyDocument
+from loopwarden_schemas.structs import (
+    CallEvent,
+    Compaction,
+    Decision,
+    EventOfRun,
+    RunEvent,
+    RunFinished,
+    RunStarted,
+    ToolCallBlocked,
+    ToolCallFinished,
+    ToolCallStarted,
+    Verdict,
+)
+
+
+class Judged(NamedTuple):
+    """What became of one event."""
+
+    state: RunState
+    decisions: list[Decision]
+    """The answers that are not "allow", before the de-duplication of warnings."""
+    verdicts: list[Verdict]
+    """What is to be published: attempt, abort, orders, clears."""
+
+
+def judge(state: RunState | None, event: EventOfRun, policy: PolicyDocument) -> Judged:
+    """Fold one event of a run.
+
+    Args:
+        state: The run's state, given away: it may be changed in place. None for a run that is not known.
+        event: The event, with its append time.
+        policy: The fleet's document in force; used only where the event begins a run.
+
+    Raises:
+        NotCanonical: a payload has no canonical JSON; nothing has changed then.
+    """
+    hashed = hash_call(event) if isinstance(event, CallEvent) else None
+    identity = event_identity(event)
+    if state is None or event.append_time > state.expires_at:
+        state = begin(event, policy)
+    elif identity in state.seen:
+        return Judged(state, [], [])
+    elif state.ended_at is not None:
+        if type(event) is not RunStarted:
+            state.seen.add(identity)
+            state.unjudged += 1
+            return Judged(state, [], [])
+        state = begin_again(state, event, policy)
+    state.seen.add(identity)
+    if event.append_time > state.newest_at:
+        state.newest_at = event.append_time
+    if state.session_id is None:
+        state.session_id = event.session_id
+    if state.agent_id is None:
+        state.agent_id = event.agent_id
+
+    before = ends_of(state.window)
+    if hashed is not None and isinstance(event, CallEvent):
+        if type(event) is ToolCallStarted:
+            step = calls.started(state, event, hashed)
+        elif type(event) is ToolCallFinished:
+            step = calls.finished(state, event, hashed)
+        else:
+            assert type(event) is ToolCallBlocked
+            step = calls.blocked(state, event)
+        return _announce(state, event, step, before)
+    if type(event) is Compaction:
+        if state.policy.guard_on:
+            state.guard.arm(event, state.policy.guard_window)
+    elif type(event) is RunFinished:
+        _end(state, event)
+    return Judged(state, [], [])
+
+
+def _announce(state: RunState, event: CallEvent, step: Step, before: Ends) -> Judged:
+    decisions: list[Decision] = []
+    published: list[Verdict] = []
+    finding, signature = step.finding, step.signature
+    if finding is not None and signature is not None:
+        decisions.append(Decision(event.event_id, event.run_id, finding.action, finding.detector, finding.count))
+        if step.evidence is not None:
+            published.append(verdicts.attempt(state, event, finding, *signature.key, step.evidence))
+    if step.loop_persisted and signature is not None:
+        verdict = verdicts.abort(state, event, *signature.key)
+        decisions.append(Decision(event.event_id, event.run_id, "abort", verdict.reason, state.policy.guard_window))
+        published.append(verdict)
+        _end(state, event)
+    elif step.touched and state.policy.detectors_on:
+        placed, lifted = state.orders.refresh(state.window, state.policy, before, step.touched)
+        for key, reason in placed:
+            covered = state.window.signatures.get((key.tool, key.args_hash), state.window.calls[-1].signature)
+            counted = evidence(reason, state.window, covered)
+            published.append(verdicts.order(state, event, key, reason, counted))
+        published.extend(verdicts.clear(state, event, key) for key in lifted)
+    return Judged(state, decisions, published)
+
+
+def _end(state: RunState, event: RunEvent) -> None:
+    """The run is over: what follows is counted only, and its orders end without a `clear`."""
+    over = RunState(state.run_id, state.begun, state.policy)
+    state.ended_at = event.append_time
+    state.window, state.orders, state.warnings = over.window, over.orders, over.warnings
+    state.remembered, state.guard = over.remembered, over.guard

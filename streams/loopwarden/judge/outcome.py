@@ -1,0 +1,73 @@
+"""What an event of a call says, hashed: the signature and the outcome. (Reference, sections 2 and 3.)"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from msgspec import UNSET, Struct
+
+from loopwarden_schemas.digests import (
+    digest,
+    error_text,
+    id_hash,
+    is_known_poll,
+    normalise_tool,
+    outcome_array,
+    unknown_tool_of,
+)
+from loopwarden_schemas.structs import CallEvent, ToolCallFinished
+
+NO_ARGUMENTS: Final = digest(None)
+"""The `args_hash` of absent arguments."""
+
+_DIGEST: Final = re.compile("[0-9a-f]{32}")
+
+
+class Hashed(Struct, gc=False):
+    """A call's event with its payloads hashed."""
+
+    tool: str
+    args_hash: str | None
+    """None: neither arguments nor their hash were given."""
+    known_poll: bool
+    result: str | None = None
+    """32 hexadecimal digits. None: the result is void."""
+    unknown_tool: int | None = None
+    """Hash of the tool's name, where the error says that there is no such tool."""
+
+
+def hash_call(event: CallEvent) -> Hashed:
+    """Return an event's signature and, for a `finished`, its outcome.
+
+    Raises:
+        NotCanonical: a payload has no canonical JSON.
+    """
+    tool = normalise_tool(event.tool)
+    args = event.args
+    if args is not UNSET:
+        hashed = Hashed(tool, digest(args), event.known_poll is True or is_known_poll(tool, args))
+    else:
+        hashed = Hashed(tool, event.args_hash, event.known_poll is True or is_known_poll(tool, None))
+    if type(event) is ToolCallFinished:
+        if event.error is not UNSET:
+            text = error_text(event.error)
+            hashed.result = digest(["error", text])
+            hashed.unknown_tool = _name_hash(unknown_tool_of(text))
+        elif event.result is not UNSET:
+            outcome = outcome_array(tool, None if args is UNSET else args, event.result)
+            if outcome is not None:
+                hashed.result = digest(outcome)
+        elif event.result_hash is not None:
+            hashed.result = _in_32_digits(event.result_hash)
+            hashed.unknown_tool = _name_hash(event.unknown_tool)
+    return hashed
+
+
+def _name_hash(name: str | None) -> int | None:
+    return None if name is None else id_hash(name.lower())
+
+
+def _in_32_digits(result_hash: str) -> str:
+    # Outcomes are only compared with one another; in one size they keep the state small.
+    return result_hash if _DIGEST.fullmatch(result_hash) else digest(result_hash)

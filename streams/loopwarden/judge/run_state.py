@@ -1,0 +1,160 @@
+"""The state of one run, and its record in the changelog."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from msgspec import UNSET, Struct
+
+from loopwarden.judge.guard import Guard
+from loopwarden.judge.orders import Orders
+from loopwarden.judge.warnings import Warnings
+from loopwarden.judge.window import Window
+from loopwarden_schemas.digests import id_hash
+from loopwarden_schemas.policy import Policy, PolicyDocument
+from loopwarden_schemas.structs import (
+    Compaction,
+    EventOfRun,
+    OperatorOverride,
+    RunFinished,
+    RunStarted,
+    ToolCallBlocked,
+    ToolCallFinished,
+    ToolCallStarted,
+)
+
+IDLE_MS: Final = 24 * 3600 * 1000
+"""An event more than this after its run's newest one finds a fresh run. (design.md, "Events".)"""
+
+ENDED_MS: Final = 3600 * 1000
+"""After its end a run's events are counted, not judged, for this long."""
+
+MAX_SEEN: Final = 128
+"""How many of a run's newest events a redelivery is recognised among."""
+
+MAX_REMEMBERED: Final = 64
+"""How many call ids are remembered that the window does not hold any more, or never held."""
+
+_KIND: Final = {
+    RunStarted: "S",
+    ToolCallStarted: "s",
+    ToolCallFinished: "f",
+    ToolCallBlocked: "b",
+    Compaction: "c",
+    RunFinished: "F",
+    OperatorOverride: "o",
+}
+"""One letter for each type of event."""
+
+
+def event_identity(event: EventOfRun) -> int:
+    """Return the 8-byte hash that a redelivery shares: of `event_id`, `type` and `call_id`."""
+    call_id = getattr(event, "call_id", None)
+    # The length keeps the three parts apart, whatever the ids hold.
+    return id_hash(f"{len(event.event_id)}:{event.event_id}{_KIND[type(event)]}{'' if call_id is None else call_id}")
+
+
+class Seen:
+    """The newest events of a run, to recognise redeliveries."""
+
+    __slots__ = ("identities", "order")
+
+    def __init__(self) -> None:
+        self.order: deque[int] = deque()
+        self.identities: set[int] = set()
+
+    def __contains__(self, identity: int) -> bool:
+        return identity in self.identities
+
+    def add(self, identity: int) -> None:
+        """Remember an event; the oldest is forgotten for it."""
+        if len(self.order) == MAX_SEEN:
+            self.identities.discard(self.order.popleft())
+        self.order.append(identity)
+        self.identities.add(identity)
+
+
+class Remembered(Struct, gc=False):
+    """A call outside the window whose outcome may still come: decided `block`, or pushed out while pending."""
+
+    event_id: str
+    args_hash: str
+    known_poll: bool
+
+
+class RunState:
+    """What the judge knows of one run. The judge owns it; the worker sets `offset` and `index` only."""
+
+    __slots__ = (
+        "agent_id",
+        "begun",
+        "ended_at",
+        "guard",
+        "index",
+        "n",
+        "newest_at",
+        "offset",
+        "orders",
+        "policy",
+        "refused",
+        "remembered",
+        "run_id",
+        "seen",
+        "session_id",
+        "unjudged",
+        "warnings",
+        "window",
+    )
+
+    def __init__(self, run_id: str, begun: int, policy: Policy) -> None:
+        self.run_id = run_id
+        self.begun = begun
+        """Append time (ms) of the run's first event."""
+        self.n = 0
+        """Verdicts published so far."""
+        self.newest_at = begun
+        self.ended_at: int | None = None
+        self.session_id: str | None = None
+        self.agent_id: str | None = None
+        self.policy = policy
+        """Pinned at the run's first event."""
+        self.window = Window(policy.history_size)
+        self.remembered: dict[int, Remembered] = {}
+        self.seen = Seen()
+        self.warnings = Warnings()
+        self.orders = Orders()
+        self.guard = Guard()
+        self.refused = 0
+        """`tool_call.blocked` events: calls that the runner did not execute."""
+        self.unjudged = 0
+        """Events after the run's end."""
+        self.offset = -1
+        self.index = 0
+
+    @property
+    def expires_at(self) -> int:
+        """The append time (ms) after which an event finds a fresh run."""
+        return self.newest_at + IDLE_MS if self.ended_at is None else self.ended_at + ENDED_MS
+
+    def remember(self, call_id: int | None, call: Remembered) -> None:
+        """Keep what a later outcome of a call outside the window needs; the oldest of 64 is forgotten for it."""
+        if call_id is None:
+            return
+        self.remembered.pop(call_id, None)
+        self.remembered[call_id] = call
+        if len(self.remembered) > MAX_REMEMBERED:
+            del self.remembered[next(iter(self.remembered))]
+
+
+def begin(event: EventOfRun, policy: PolicyDocument) -> RunState:
+    """Return the state of a run that begins with this event: the fleet's policy, the agent's overlay, the override."""
+    override = event.policy if type(event) is RunStarted and event.policy is not UNSET else None
+    return RunState(event.run_id, event.append_time, policy.resolve(event.agent_id, override))
+
+
+def begin_again(state: RunState, event: EventOfRun, policy: PolicyDocument) -> RunState:
+    """Return the state of a run that a `run.started` begins anew: verdict counter and redelivery memory go on."""
+    fresh = begin(event, policy)
+    fresh.n, fresh.seen, fresh.offset, fresh.index = state.n, state.seen, state.offset, state.index
+    return fresh
