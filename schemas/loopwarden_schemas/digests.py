@@ -139,11 +139,12 @@ def _text(result: Mapping[str, Any]) -> str:
     content = result.get("content")
     if type(content) is not list:
         return ""
-    parts = [
-        part["text"]
-        for part in content
-        if type(part) is dict and type(part.get("type")) is str and type(part.get("text")) is str
-    ]
+    parts = []
+    for part in content:
+        if type(part) is dict:
+            text = part.get("text")
+            if type(text) is str and type(part.get("type")) is str:
+                parts.append(text)
     return "\n".join(parts).strip(_ECMASCRIPT_SPACE)
 
 
@@ -202,6 +203,6 @@ def short_id(text: str) -> str:
     return xxhash.xxh3_128_hexdigest(text.encode())
 
 
-def id_hash(text: str) -> int:
+def id_hash(text: str, seed: int = 0) -> int:
     """Return the 8-byte hash that stands for an id or a name which is only ever compared."""
-    return xxhash.xxh3_64_intdigest(text.encode())
+    return xxhash.xxh3_64_intdigest(text.encode(), seed)

@@ -7,7 +7,7 @@ same answers. Field meanings: see `events` and `verdicts`.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct
 
@@ -105,9 +105,12 @@ class PolicyApplied(LogEvent, kw_only=True, tag="policy.applied", gc=False):
     policy: Any = UNSET
 
 
-EventOfRun: TypeAlias = (
-    RunStarted | ToolCallStarted | ToolCallFinished | ToolCallBlocked | Compaction | RunFinished | OperatorOverride
-)
+ToolCallEvent: TypeAlias = ToolCallStarted | ToolCallFinished | ToolCallBlocked
+
+# isinstance() with the classes themselves is three times as fast as with their base.
+TOOL_CALL_EVENTS: Final = (ToolCallStarted, ToolCallFinished, ToolCallBlocked)
+
+EventOfRun: TypeAlias = RunStarted | ToolCallEvent | Compaction | RunFinished | OperatorOverride
 """What the judge folds."""
 
 Event: TypeAlias = EventOfRun | PolicyApplied

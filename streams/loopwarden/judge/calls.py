@@ -1,6 +1,6 @@
 """How a call is put together from its events, which may come late, twice, alone or never. (design.md, "Events".)
 
-Each function changes the window and the guard as its event says, and returns what that means for the call at hand.
+The window and the guard change as each event says; what is returned is what that means for the call at hand.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from loopwarden.judge.findings import Finding
 from loopwarden.judge.outcome import NO_ARGUMENTS, Hashed
 from loopwarden.judge.run_state import Remembered, RunState
 from loopwarden.judge.window import Recorded, Signature
-from loopwarden_schemas.digests import id_hash, short_id
-from loopwarden_schemas.structs import ToolCallBlocked, ToolCallFinished, ToolCallStarted
+from loopwarden_schemas.digests import short_id
+from loopwarden_schemas.structs import ToolCallEvent, ToolCallFinished, ToolCallStarted
 
 
 class Step(Struct):
@@ -32,11 +32,20 @@ class Step(Struct):
     """The post-compaction guard ends the run."""
 
 
-def started(state: RunState, event: ToolCallStarted, hashed: Hashed) -> Step:
+def fold_call(state: RunState, event: ToolCallEvent, hashed: Hashed) -> Step:
+    """Fold one event of a call into the window and the guard."""
+    if type(event) is ToolCallStarted:
+        return _started(state, event, hashed)
+    if type(event) is ToolCallFinished:
+        return _finished(state, event, hashed)
+    return _blocked(state, hashed)
+
+
+def _started(state: RunState, event: ToolCallStarted, hashed: Hashed) -> Step:
     """A call is about to be made: decide about it, and record it unless it is blocked."""
     window = state.window
-    call_id = None if event.call_id is None else id_hash(event.call_id)
-    if call_id is not None:
+    call_id = hashed.call_id
+    if window.lone and call_id is not None:
         lone = window.find_lone(call_id)
         if lone is not None:
             window.meet(lone)
@@ -51,10 +60,10 @@ def started(state: RunState, event: ToolCallStarted, hashed: Hashed) -> Step:
     return step
 
 
-def finished(state: RunState, event: ToolCallFinished, hashed: Hashed) -> Step:
+def _finished(state: RunState, event: ToolCallFinished, hashed: Hashed) -> Step:
     """An outcome: of a pending call, of a remembered one, or of a call that nobody announced."""
     window = state.window
-    call_id = None if event.call_id is None else id_hash(event.call_id)
+    call_id = hashed.call_id
     pending = window.find_pending(call_id, hashed.tool, hashed.args_hash or NO_ARGUMENTS)
     if pending is not None:
         step = Step(_take_executed(state, pending, hashed))
@@ -75,17 +84,18 @@ def finished(state: RunState, event: ToolCallFinished, hashed: Hashed) -> Step:
     step.signature = pending.signature
     if hashed.result is not None:
         window.complete(pending, hashed.result, hashed.unknown_tool)
-        tool, args_hash = pending.signature.key
-        step.loop_persisted = state.guard.observe(tool, args_hash, hashed.result, short_id(event.event_id))
+        if state.guard.remaining:
+            tool, args_hash = pending.signature.key
+            step.loop_persisted = state.guard.observe(tool, args_hash, hashed.result, short_id(event.event_id))
     return step
 
 
-def blocked(state: RunState, event: ToolCallBlocked) -> Step:
+def _blocked(state: RunState, hashed: Hashed) -> Step:
     """The runner did not execute a call: it leaves the window where it was announced before the order arrived."""
     state.refused += 1
-    if event.call_id is None:
+    if hashed.call_id is None:
         return Step()
-    pending = state.window.find_pending(id_hash(event.call_id), "", "")
+    pending = state.window.find_pending(hashed.call_id, hashed.tool, "")
     if pending is None:
         return Step()
     state.window.remove(pending)
@@ -95,7 +105,8 @@ def blocked(state: RunState, event: ToolCallBlocked) -> Step:
 def _decide(state: RunState, signature: Signature) -> Step:
     finding = decide(state.window, signature, state.policy)
     if finding is None:
-        state.warnings.forget(signature)
+        if state.warnings.published:
+            state.warnings.forget(signature)
         return Step(signature=signature)
     counted = None
     if finding.action == "block" or state.warnings.is_due(finding, state.window, signature):

@@ -7,24 +7,20 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from loopwarden.judge import calls, verdicts
-from loopwarden.judge.calls import Step
+from loopwarden.judge import verdicts
+from loopwarden.judge.calls import Step, fold_call
 from loopwarden.judge.evidence import evidence
-from loopwarden.judge.orders import Ends, ends_of
 from loopwarden.judge.outcome import hash_call
 from loopwarden.judge.run_state import RunState, begin, begin_again, event_identity
 from loopwarden_schemas.policy import PolicyDocument
 from loopwarden_schemas.structs import (
-    CallEvent,
+    TOOL_CALL_EVENTS,
     Compaction,
     Decision,
     EventOfRun,
-    RunEvent,
     RunFinished,
     RunStarted,
-    ToolCallBlocked,
-    ToolCallFinished,
-    ToolCallStarted,
+    ToolCallEvent,
     Verdict,
 )
 
@@ -50,8 +46,8 @@ def judge(state: RunState | None, event: EventOfRun, policy: PolicyDocument) -> 
     Raises:
         NotCanonical: a payload has no canonical JSON; nothing has changed then.
     """
-    hashed = hash_call(event) if isinstance(event, CallEvent) else None
-    identity = event_identity(event)
+    hashed = hash_call(event) if isinstance(event, TOOL_CALL_EVENTS) else None
+    identity = event_identity(event, hashed.call_id if hashed is not None else None)
     if state is None or event.append_time > state.expires_at:
         state = begin(event, policy)
     elif identity in state.seen:
@@ -63,32 +59,22 @@ def judge(state: RunState | None, event: EventOfRun, policy: PolicyDocument) -> 
             return Judged(state, [], [])
         state = begin_again(state, event, policy)
     state.seen.add(identity)
-    if event.append_time > state.newest_at:
-        state.newest_at = event.append_time
+    state.see(event.append_time)
     if state.session_id is None:
         state.session_id = event.session_id
     if state.agent_id is None:
         state.agent_id = event.agent_id
-
-    before = ends_of(state.window)
-    if hashed is not None and isinstance(event, CallEvent):
-        if type(event) is ToolCallStarted:
-            step = calls.started(state, event, hashed)
-        elif type(event) is ToolCallFinished:
-            step = calls.finished(state, event, hashed)
-        else:
-            assert type(event) is ToolCallBlocked
-            step = calls.blocked(state, event)
-        return _announce(state, event, step, before)
+    if hashed is not None and isinstance(event, TOOL_CALL_EVENTS):
+        return _announce(state, event, fold_call(state, event, hashed))
     if type(event) is Compaction:
         if state.policy.guard_on:
             state.guard.arm(event, state.policy.guard_window)
     elif type(event) is RunFinished:
-        _end(state, event)
+        state.end(event.append_time)
     return Judged(state, [], [])
 
 
-def _announce(state: RunState, event: CallEvent, step: Step, before: Ends) -> Judged:
+def _announce(state: RunState, event: ToolCallEvent, step: Step) -> Judged:
     decisions: list[Decision] = []
     published: list[Verdict] = []
     finding, signature = step.finding, step.signature
@@ -100,20 +86,13 @@ def _announce(state: RunState, event: CallEvent, step: Step, before: Ends) -> Ju
         verdict = verdicts.abort(state, event, *signature.key)
         decisions.append(Decision(event.event_id, event.run_id, "abort", verdict.reason, state.policy.guard_window))
         published.append(verdict)
-        _end(state, event)
+        state.end(event.append_time)
     elif step.touched and state.policy.detectors_on:
-        placed, lifted = state.orders.refresh(state.window, state.policy, before, step.touched)
+        placed, lifted = state.orders.refresh(state.window, state.policy, step.touched)
         for key, reason in placed:
             covered = state.window.signatures.get((key.tool, key.args_hash), state.window.calls[-1].signature)
             counted = evidence(reason, state.window, covered)
             published.append(verdicts.order(state, event, key, reason, counted))
-        published.extend(verdicts.clear(state, event, key) for key in lifted)
+        if lifted:
+            published.extend(verdicts.clear(state, event, key) for key in lifted)
     return Judged(state, decisions, published)
-
-
-def _end(state: RunState, event: RunEvent) -> None:
-    """The run is over: what follows is counted only, and its orders end without a `clear`."""
-    over = RunState(state.run_id, state.begun, state.policy)
-    state.ended_at = event.append_time
-    state.window, state.orders, state.warnings = over.window, over.orders, over.warnings
-    state.remembered, state.guard = over.remembered, over.guard

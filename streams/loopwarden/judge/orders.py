@@ -7,27 +7,13 @@ One event can change the decision of a few signatures only; those are asked agai
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from loopwarden.judge.detectors import decide
+from loopwarden.judge.detectors import decide_block
 from loopwarden.judge.findings import Finding
 from loopwarden.judge.window import Signature, Window
 from loopwarden_schemas.policy import Policy
-
-
-class Ends(NamedTuple):
-    """The newest signature of a window and the one it alternates with: what an alternation depends on."""
-
-    newest: Signature | None
-    other: Signature | None
-    tail: int
-
-
-def ends_of(window: Window) -> Ends:
-    """Return what of the window decides about alternations, to be compared after an event."""
-    calls = window.calls
-    return Ends(calls[-1].signature if calls else None, window.other_side, window.tail)
 
 
 class OrderKey(NamedTuple):
@@ -36,6 +22,12 @@ class OrderKey(NamedTuple):
     scope: str
     tool: str
     args_hash: str
+
+
+Changes = tuple[Sequence[tuple[OrderKey, Finding]], Sequence[OrderKey]]
+"""The orders placed, each with why, and the orders lifted; both sorted by key."""
+
+_NO_CHANGES: Changes = ((), ())
 
 
 class Orders:
@@ -49,27 +41,34 @@ class Orders:
         self.calls: dict[tuple[str, str], None] = {}
         """The blocked signatures."""
 
-    def __bool__(self) -> bool:
-        return self.tool is not None or bool(self.calls)
-
-    def refresh(
-        self, window: Window, policy: Policy, before: Ends, touched: Iterable[Signature]
-    ) -> tuple[list[tuple[OrderKey, Finding]], list[OrderKey]]:
-        """Bring the orders up to date after an event; return those placed and those lifted, each sorted by key.
+    def refresh(self, window: Window, policy: Policy, touched: tuple[Signature, ...]) -> Changes:
+        """Bring the orders up to date after an event.
 
         Args:
             window: The calls after the event.
-            before: The ends of the window before it.
+            policy: Of the run.
             touched: Signatures whose calls or outcomes the event changed, that of a call it pushed out included.
         """
-        touched = tuple(touched)
-        if not self and not _may_block(window, policy, before, touched):
-            return [], []
+        # What alternated before the event and what alternates now is among these three: one event appends, removes or
+        # changes one call.
+        near = [call.signature for call in window.calls[-3:]]
+        if not self.calls and self.tool is None:
+            # Nearly always nothing can have become blocked, for that takes a streak or an alternation at the critical
+            # threshold, or unknown tools.
+            critical = policy.critical_threshold
+            for signature in (*near, *touched):
+                if signature.streak >= critical:
+                    break
+            else:
+                if window.tail + 1 < critical and not (near and window.calls[-1].unknown_tool):
+                    return _NO_CHANGES
+        return self._ask_again(window, policy, {signature.key for signature in (*near, *touched)})
+
+    def _ask_again(self, window: Window, policy: Policy, candidates: set[tuple[str, str]]) -> Changes:
         placed: list[tuple[OrderKey, Finding]] = []
         lifted: list[OrderKey] = []
-        candidates = {s.key for s in (*touched, before.newest, before.other, *ends_of(window)[:2]) if s is not None}
         newest = window.calls[-1].signature if window.calls else None
-        finding = decide(window, newest, policy) if newest is not None else None
+        finding = decide_block(window, newest, policy) if newest is not None else None
         tool = newest.tool if newest is not None and finding is not None and finding.scope == "tool" else None
         if tool != self.tool:
             if self.tool is not None:
@@ -81,28 +80,12 @@ class Orders:
             self.tool = tool
         for key in candidates:
             signature = window.signatures.get(key)
-            finding = decide(window, signature, policy) if signature is not None else None
-            if finding is not None and finding.action == "block" and finding.scope == "call":
+            finding = decide_block(window, signature, policy) if signature is not None else None
+            if finding is not None and finding.scope == "call":
                 if key not in self.calls:
                     self.calls[key] = None
                     placed.append((OrderKey("call", *key), finding))
             elif key in self.calls:
                 del self.calls[key]
                 lifted.append(OrderKey("call", *key))
-        placed.sort(key=lambda order: order[0])
-        lifted.sort()
-        return placed, lifted
-
-
-def _may_block(window: Window, policy: Policy, before: Ends, touched: tuple[Signature, ...]) -> bool:
-    """Whether an event can have made anything blocked where nothing was: nearly always it cannot.
-
-    A block needs a streak at the critical threshold, or an alternation there, or unknown tools. Without a ping-pong
-    warning (which hides a generic block) before or after, only the streaks that the event touched can have got there.
-    """
-    warned_from = policy.warning_threshold - 1
-    if window.tail >= warned_from or before.tail >= warned_from:
-        return True
-    if any(signature.streak >= policy.critical_threshold for signature in touched):
-        return True
-    return bool(window.calls and window.calls[-1].unknown_streak >= policy.unknown_tool_threshold)
+        return sorted(placed, key=lambda order: order[0]), sorted(lifted)

@@ -16,7 +16,7 @@ from loopwarden_schemas.digests import (
     outcome_array,
     unknown_tool_of,
 )
-from loopwarden_schemas.structs import CallEvent, ToolCallFinished
+from loopwarden_schemas.structs import ToolCallEvent, ToolCallFinished
 
 NO_ARGUMENTS: Final = digest(None)
 """The `args_hash` of absent arguments."""
@@ -25,19 +25,20 @@ _DIGEST: Final = re.compile("[0-9a-f]{32}")
 
 
 class Hashed(Struct, gc=False):
-    """A call's event with its payloads hashed."""
+    """A call's event with its payloads and its call id hashed."""
 
     tool: str
     args_hash: str | None
     """None: neither arguments nor their hash were given."""
     known_poll: bool
+    call_id: int | None
     result: str | None = None
     """32 hexadecimal digits. None: the result is void."""
     unknown_tool: int | None = None
     """Hash of the tool's name, where the error says that there is no such tool."""
 
 
-def hash_call(event: CallEvent) -> Hashed:
+def hash_call(event: ToolCallEvent) -> Hashed:
     """Return an event's signature and, for a `finished`, its outcome.
 
     Raises:
@@ -45,17 +46,19 @@ def hash_call(event: CallEvent) -> Hashed:
     """
     tool = normalise_tool(event.tool)
     args = event.args
-    if args is not UNSET:
-        hashed = Hashed(tool, digest(args), event.known_poll is True or is_known_poll(tool, args))
+    call_id = None if event.call_id is None else id_hash(event.call_id)
+    if args is UNSET:
+        args = None
+        hashed = Hashed(tool, event.args_hash, event.known_poll is True or is_known_poll(tool, None), call_id)
     else:
-        hashed = Hashed(tool, event.args_hash, event.known_poll is True or is_known_poll(tool, None))
+        hashed = Hashed(tool, digest(args), event.known_poll is True or is_known_poll(tool, args), call_id)
     if type(event) is ToolCallFinished:
         if event.error is not UNSET:
             text = error_text(event.error)
             hashed.result = digest(["error", text])
             hashed.unknown_tool = _name_hash(unknown_tool_of(text))
         elif event.result is not UNSET:
-            outcome = outcome_array(tool, None if args is UNSET else args, event.result)
+            outcome = outcome_array(tool, args, event.result)
             if outcome is not None:
                 hashed.result = digest(outcome)
         elif event.result_hash is not None:

@@ -37,22 +37,21 @@ MAX_REMEMBERED: Final = 64
 """How many call ids are remembered that the window does not hold any more, or never held."""
 
 _KIND: Final = {
-    RunStarted: "S",
-    ToolCallStarted: "s",
-    ToolCallFinished: "f",
-    ToolCallBlocked: "b",
-    Compaction: "c",
-    RunFinished: "F",
-    OperatorOverride: "o",
+    RunStarted: 1,
+    ToolCallStarted: 2,
+    ToolCallFinished: 3,
+    ToolCallBlocked: 4,
+    Compaction: 5,
+    RunFinished: 6,
+    OperatorOverride: 7,
 }
-"""One letter for each type of event."""
+"""A number for each type of event; part of what is stored."""
 
 
-def event_identity(event: EventOfRun) -> int:
-    """Return the 8-byte hash that a redelivery shares: of `event_id`, `type` and `call_id`."""
-    call_id = getattr(event, "call_id", None)
-    # The length keeps the three parts apart, whatever the ids hold.
-    return id_hash(f"{len(event.event_id)}:{event.event_id}{_KIND[type(event)]}{'' if call_id is None else call_id}")
+def event_identity(event: EventOfRun, call_id: int | None) -> int:
+    """Return the 8-byte hash that a redelivery shares: of `event_id`, `type` and `call_id` (given as its hash)."""
+    seed = _KIND[type(event)] if call_id is None else (call_id + _KIND[type(event)]) & 0xFFFF_FFFF_FFFF_FFFF
+    return id_hash(event.event_id, seed)
 
 
 class Seen:
@@ -90,6 +89,7 @@ class RunState:
         "agent_id",
         "begun",
         "ended_at",
+        "expires_at",
         "guard",
         "index",
         "n",
@@ -115,6 +115,8 @@ class RunState:
         """Verdicts published so far."""
         self.newest_at = begun
         self.ended_at: int | None = None
+        self.expires_at = begun + IDLE_MS
+        """The append time (ms) after which an event finds a fresh run."""
         self.session_id: str | None = None
         self.agent_id: str | None = None
         self.policy = policy
@@ -132,10 +134,19 @@ class RunState:
         self.offset = -1
         self.index = 0
 
-    @property
-    def expires_at(self) -> int:
-        """The append time (ms) after which an event finds a fresh run."""
-        return self.newest_at + IDLE_MS if self.ended_at is None else self.ended_at + ENDED_MS
+    def see(self, at: int) -> None:
+        """An event was appended at this time (ms)."""
+        if at > self.newest_at:
+            self.newest_at = at
+            self.expires_at = at + IDLE_MS
+
+    def end(self, at: int) -> None:
+        """The run is over: its window, orders and warnings are gone, what follows for an hour is only counted."""
+        self.window = Window(self.policy.history_size)
+        self.orders, self.warnings, self.guard = Orders(), Warnings(), Guard()
+        self.remembered = {}
+        self.ended_at = at
+        self.expires_at = at + ENDED_MS
 
     def remember(self, call_id: int | None, call: Remembered) -> None:
         """Keep what a later outcome of a call outside the window needs; the oldest of 64 is forgotten for it."""

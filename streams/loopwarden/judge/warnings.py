@@ -44,8 +44,6 @@ class Warnings:
 
     def forget(self, signature: Signature) -> None:
         """A call of this signature was allowed: its next warning is a new one."""
-        if not self.published:
-            return
         name = _name(signature)
         for key in [key for key in self.published if key[1] == name or (key[0] == "ping_pong" and key[2] == name)]:
             del self.published[key]

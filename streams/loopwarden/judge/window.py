@@ -11,11 +11,12 @@ from __future__ import annotations
 class Signature:
     """A tool and its arguments, with what the window knows of them."""
 
-    __slots__ = ("args_hash", "calls", "known_poll", "newest_result", "outcomes", "streak", "tool")
+    __slots__ = ("args_hash", "calls", "key", "known_poll", "newest_result", "outcomes", "streak", "tool")
 
     def __init__(self, tool: str, args_hash: str, known_poll: bool) -> None:
         self.tool = tool
         self.args_hash = args_hash
+        self.key = (tool, args_hash)
         self.known_poll = known_poll
         self.calls = 0
         """Calls of this signature in the window, pending or not (the reference's N)."""
@@ -24,10 +25,6 @@ class Signature:
         self.streak = 0
         """How many of the newest outcomes, in call order, are identical (the reference's S)."""
         self.newest_result: str | None = None
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return (self.tool, self.args_hash)
 
 
 class Recorded:
@@ -81,11 +78,6 @@ class Window:
         tail = self.tail
         return tail + 1 if tail >= 2 and self.calls[-2].signature is signature else 0
 
-    @property
-    def other_side(self) -> Signature | None:
-        """The signature that the newest call alternates with."""
-        return self.calls[-2].signature if self.tail >= 2 else None
-
     def tail_is_steady(self) -> bool:
         """Whether every call of the tail has an outcome and each side always the same one."""
         return not self.tail_pending and not self.tail_conflicts
@@ -106,7 +98,7 @@ class Window:
         if lone:
             self.lone += 1
         if signature.calls == 0:
-            self.signatures[signature.tool, signature.args_hash] = signature
+            self.signatures[signature.key] = signature
         signature.calls += 1
         calls = self.calls
         if not calls or calls[-1].signature is signature:
@@ -142,7 +134,7 @@ class Window:
         signature = call.signature
         signature.calls -= 1
         if signature.calls == 0:
-            del self.signatures[signature.tool, signature.args_hash]
+            del self.signatures[signature.key]
         if call.result is not None:
             signature.outcomes -= 1
             if signature.streak > signature.outcomes:
@@ -160,8 +152,6 @@ class Window:
 
     def find_lone(self, call_id: int) -> Recorded | None:
         """Return the newest lone call with the id."""
-        if not self.lone:
-            return None
         return next((call for call in reversed(self.calls) if call.lone and call.call_id == call_id), None)
 
     def meet(self, call: Recorded) -> None:
@@ -176,17 +166,18 @@ class Window:
         call.unknown_tool = unknown_tool
         signature = call.signature
         signature.outcomes += 1
-        if call is self.calls[-1]:
-            index = len(self.calls) - 1
-            _extend_streak(signature, result)
+        calls = self.calls
+        index = len(calls) - 1 if call is calls[-1] else calls.index(call)
+        is_newest = index == len(calls) - 1
+        if not is_newest and any(c.signature is signature and c.result is not None for c in calls[index + 1 :]):
+            self._recount_streak(signature)
+        elif signature.outcomes > 1 and result == signature.newest_result:
+            signature.streak += 1
         else:
-            index = self.calls.index(call)
-            later = self.calls[index + 1 :]
-            if any(item.signature is signature and item.result is not None for item in later):
-                self._recount_streak(signature)
-            else:
-                _extend_streak(signature, result)
-        if index >= len(self.calls) - self.tail:
+            # With no other outcome in the window the newest result is a memory of calls that left it.
+            signature.streak = 1
+            signature.newest_result = result
+        if index >= len(calls) - self.tail:
             self._complete_in_tail(index)
         if unknown_tool is not None:
             self._count_unknown(index)
@@ -227,7 +218,7 @@ class Window:
         self._forget(call)
         call.signature = signature
         if signature.calls == 0:
-            self.signatures[signature.tool, signature.args_hash] = signature
+            self.signatures[signature.key] = signature
         signature.calls += 1
         self._recount_neighbours()
 
@@ -256,15 +247,6 @@ class Window:
         self.tail_conflicts = sum(_conflict(a, b) for a, b in zip(in_tail, in_tail[2:], strict=False))
         for index in range(len(calls)):
             self._count_unknown(index)
-
-
-def _extend_streak(signature: Signature, result: str) -> None:
-    # With no outcome left in the window the newest result is a memory of calls that left it.
-    if signature.outcomes > 1 and result == signature.newest_result:
-        signature.streak += 1
-    else:
-        signature.streak = 1
-        signature.newest_result = result
 
 
 def _conflict(earlier: Recorded, later: Recorded) -> bool:

@@ -39,3 +39,16 @@ def decide(window: Window, signature: Signature, policy: Policy) -> Finding | No
         if finding is not None:
             return finding
     return None
+
+
+def decide_block(window: Window, signature: Signature, policy: Policy) -> Finding | None:
+    """Return why a call of the signature would be blocked, or None: it would go on, warned about or not."""
+    # A block needs a streak or an alternation at the critical threshold, or unknown tools.
+    if (
+        signature.streak < policy.critical_threshold
+        and window.tail + 1 < policy.critical_threshold
+        and not (window.calls and window.calls[-1].unknown_tool)
+    ):
+        return None
+    finding = decide(window, signature, policy)
+    return finding if finding is not None and finding.action == "block" else None
