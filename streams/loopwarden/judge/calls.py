@@ -56,7 +56,7 @@ def _started(state: RunState, event: ToolCallStarted, hashed: Hashed) -> Step:
         announced = Remembered(short_id(event.event_id), signature.args_hash, signature.known_poll)
         state.remember(call_id, announced)
         return step
-    step.touched = _record(state, signature, call_id, short_id(event.event_id))
+    step.touched = _record(state, signature, hashed, short_id(event.event_id))
     return step
 
 
@@ -74,12 +74,12 @@ def _finished(state: RunState, event: ToolCallFinished, hashed: Hashed) -> Step:
         signature = window.signature(
             hashed.tool, hashed.args_hash or announced.args_hash, hashed.known_poll or announced.known_poll
         )
-        step = Step(_record(state, signature, call_id, announced.event_id))
+        step = Step(_record(state, signature, hashed, announced.event_id))
         pending = window.calls[-1]
     else:
         signature = window.signature(hashed.tool, hashed.args_hash or NO_ARGUMENTS, hashed.known_poll)
         step = _decide(state, signature)
-        step.touched = _record(state, signature, call_id, short_id(event.event_id), lone=True)
+        step.touched = _record(state, signature, hashed, short_id(event.event_id), lone=True)
         pending = window.calls[-1]
     step.signature = pending.signature
     if hashed.result is not None:
@@ -115,9 +115,11 @@ def _decide(state: RunState, signature: Signature) -> Step:
 
 
 def _record(
-    state: RunState, signature: Signature, call_id: int | None, event_id: str, lone: bool = False
+    state: RunState, signature: Signature, hashed: Hashed, event_id: str, lone: bool = False
 ) -> tuple[Signature, ...]:
-    evicted = state.window.record(signature, call_id, event_id, lone)
+    if hashed.known_poll:
+        signature.known_poll = True
+    evicted = state.window.record(signature, hashed.call_id, event_id, lone)
     if evicted is None:
         return (signature,)
     if evicted.result is None:
@@ -135,5 +137,6 @@ def _take_executed(state: RunState, pending: Recorded, hashed: Hashed) -> tuple[
         return (announced,)
     known_poll = hashed.known_poll if hashed.args_hash else hashed.known_poll or announced.known_poll
     executed = state.window.signature(hashed.tool, args_hash, known_poll)
+    executed.known_poll = executed.known_poll or known_poll
     state.window.change_signature(pending, executed)
     return (announced, executed)

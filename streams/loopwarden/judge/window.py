@@ -18,6 +18,8 @@ class Signature:
         self.args_hash = args_hash
         self.key = (tool, args_hash)
         self.known_poll = known_poll
+        """Whether any call of it that was recorded said so: a decision must not depend on what the call at hand says,
+        for the runner refuses by tool and arguments alone."""
         self.calls = 0
         """Calls of this signature in the window, pending or not (the reference's N)."""
         self.outcomes = 0
@@ -65,13 +67,8 @@ class Window:
         """How many calls of the tail have another outcome than the call before the previous one (the same side)."""
 
     def signature(self, tool: str, args_hash: str, known_poll: bool) -> Signature:
-        """Return the signature, with zero counters where the window holds no call of it."""
-        found = self.signatures.get((tool, args_hash))
-        if found is None:
-            return Signature(tool, args_hash, known_poll)
-        if known_poll:
-            found.known_poll = True
-        return found
+        """Return the signature; where the window holds no call of it, a new one with zero counters."""
+        return self.signatures.get((tool, args_hash)) or Signature(tool, args_hash, known_poll)
 
     def alternation(self, signature: Signature) -> int:
         """Return how long the alternation would be with a call of this signature, 0 if it would not go on (A)."""
