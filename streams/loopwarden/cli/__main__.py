@@ -1,0 +1,3 @@
+from loopwarden.cli import main
+
+main()

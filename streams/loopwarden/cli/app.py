@@ -1,0 +1,61 @@
+"""All commands by their names. A new one is a file beside this and a line below.
+
+What a command needs beyond typer it imports when it runs: `loopwarden --help` must not wait for Kafka's clients.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import typer
+
+from loopwarden.cli.import_sessions import import_sessions
+from loopwarden.cli.import_trajectories import import_trajectories
+from loopwarden.cli.judge import judge
+from loopwarden.cli.policy_check import policy_check
+from loopwarden.cli.version import version
+
+_EXIT_CODES: Final = (
+    "Exit codes: 0 all is well; 1 there are findings or problems, as each command says; "
+    "2 wrong usage, or something cannot be read or reached; 70 a bug of ours."
+)
+
+
+def _group(help_text: str) -> typer.Typer:
+    return typer.Typer(
+        help=help_text,
+        epilog=_EXIT_CODES,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode="markdown",
+        pretty_exceptions_enable=False,
+    )
+
+
+app = _group(
+    "Watches fleets of AI agents from outside: judges their tool calls from an event log, and publishes verdicts "
+    "that warn about, block or abort a run that loops."
+)
+
+
+@app.callback()
+def options(
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error. It may stand anywhere on the line.")
+    ] = False,
+) -> None:
+    # Taken off the line by `main`, before typer sees it; declared here for --help.
+    del debug
+
+
+app.command("judge")(judge)
+app.command("version")(version)
+
+importing = _group("Turn other people's run files into events: JSON lines, as `publish`, `demo` and `judge` read them.")
+app.add_typer(importing, name="import")
+importing.command("trajectories")(import_trajectories)
+importing.command("sessions")(import_sessions)
+
+policy = _group("Look at policies and apply them.")
+app.add_typer(policy, name="policy")
+policy.command("check")(policy_check)

@@ -1,0 +1,52 @@
+"""`loopwarden judge FILE`: the main job without a broker."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from loopwarden.cli.options import Verbose
+
+
+def judge(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="Events as JSON lines, trajectories, or a session of OpenClaw or pi; .gz too; - is stdin.",
+        ),
+    ],
+    policy: Annotated[
+        str | None,
+        typer.Option("--policy", metavar="FILE", help="The fleet's policy until a policy.applied in the file (JSON5)."),
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", metavar="ID", help="The agent of events that name none.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON lines.")] = False,
+    decisions: Annotated[
+        bool,
+        typer.Option(
+            "--decisions",
+            help="Print one JSON line for each decision that is not allow, before warnings are de-duplicated: "
+            "event_id, run_id, action, detector, count.",
+        ),
+    ] = False,
+    verbose: Verbose = False,
+) -> None:
+    """Judge the runs in a file, as a worker would judge them, and print the verdicts.
+
+    Where an event has no event_id or ts, its line number stands in. The time that counts (an idle run begins anew) is
+    ts. Without a policy the defaults hold, and they leave the detectors off: only the post-compaction guard runs.
+
+    Exit code 1 where some lines could not be read; verdicts alone leave it at 0.
+    """
+    if as_json and decisions:
+        raise typer.BadParameter(
+            "must not be given with --json: each prints lines of its own", param_hint="--decisions"
+        )
+    from loopwarden.cli.judging import Shown, judge_file
+
+    shown: Shown = "decisions" if decisions else "verdicts" if as_json else "table"
+    raise typer.Exit(judge_file(file, policy, agent, shown, verbose))

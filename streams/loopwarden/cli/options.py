@@ -1,0 +1,15 @@
+"""Options that several commands have: the same name, and the same meaning."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+Verbose: TypeAlias = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Show every bad line and all that is left out.")
+]
+
+Output: TypeAlias = Annotated[
+    str | None, typer.Option("--output", "-o", metavar="FILE", help="Where the events go; standard output without it.")
+]

@@ -1,0 +1,77 @@
+"""What `loopwarden policy check` does: mistakes with their lines, or the effective policy with every value's origin."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from loopwarden.cli.mistakes import Mistake
+from loopwarden.cli.terminal import plural, printable, say
+from loopwarden.importers import STDIN
+from loopwarden_schemas.policy import PolicyDocument
+from loopwarden_schemas.policy_effect import EffectiveSetting, effective
+from loopwarden_schemas.policy_file import read_policy_file
+
+
+def check_policy(file: str, agent: str | None) -> int:
+    """Print what a policy file comes to; return the exit code.
+
+    Raises:
+        Mistake: there is no such file.
+    """
+    if file == STDIN:
+        reading = read_policy_file("standard input", text=_standard_input())
+    elif not Path(file).exists():
+        raise Mistake(f"{file}: there is no such file")
+    else:
+        reading = read_policy_file(file)
+    for told in (*reading.errors, *(f"warning: {warning}" for warning in reading.warnings)):
+        say(str(told))
+    if reading.document is None:
+        say(f"{reading.file}: {plural(len(reading.errors), 'mistake')}")
+        return 1
+    _show(reading.file, reading.document, agent)
+    return 0
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Mistake(f"standard input: must be UTF-8 text, got byte 0x{error.object[error.start]:02x}") from None
+
+
+def _show(file: str, document: PolicyDocument, agent: str | None) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    policy = document.resolve(agent)
+    whose = "agents without settings of their own" if agent is None else f"agent {printable(agent)}"
+    table = Table(
+        "setting", "value", "origin", title=f"{printable(file)}: the policy for {whose}", title_justify="left"
+    )
+    for setting in effective(document, agent):
+        table.add_row(setting.path, _value(setting.value), Text(_origin(setting)))
+    Console(file=sys.stdout).print(table)
+    print(f"document digest  {document.digest}   (of the file's contents: policy.applied carries it)")
+    print(f"policy digest    {policy.digest}   (of the values above: verdicts carry it)")
+    if agent is not None and agent not in document.overlays:
+        say(f"agent {agent!r} has no settings of its own in this file: the fleet's hold")
+    if agent is None and document.overlays:
+        say(f"with settings of their own (--agent ID): {', '.join(document.overlays)}")
+    if not policy.detectors_on:
+        watched = "only the post-compaction guard runs" if policy.guard_on else "nothing is watched"
+        say(f"the detectors are off: {watched}. To turn them on: enabled: true in tools.loopDetection")
+
+
+def _value(value: bool | int | None) -> str:
+    return "unset" if value is None else str(value).lower()
+
+
+def _origin(setting: EffectiveSetting) -> str:
+    if setting.origin != "clamped":
+        return setting.origin
+    return (
+        f"clamped ({_value(setting.given)} {'by' if setting.given_by == 'default' else 'given by'} {setting.given_by})"
+    )

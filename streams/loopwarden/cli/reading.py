@@ -1,0 +1,87 @@
+"""A file of runs read by a command: bad lines are told as they come, what becomes no event is counted."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from loopwarden.cli.progress import ReadingBar
+from loopwarden.cli.terminal import plural, say
+from loopwarden.importers import BadLine, Checked, Format, LeftOut, Source, check, read_events
+from loopwarden.importers.formats import FORMATS
+
+_BAD_LINES_SHOWN: Final = 20
+"""Of a file that is none of the known formats, every line is bad."""
+
+
+class Reading:
+    """One file being read.
+
+    Attributes:
+        bad: Lines that could not be read, or whose events were refused.
+        left_out: How often each kind of thing was left out.
+    """
+
+    def __init__(self, source: Source, verbose: bool = False, expected: tuple[Format, ...] = FORMATS) -> None:
+        self.name = source.name
+        self.bad = 0
+        self.left_out: Counter[str] = Counter()
+        self._items = check(read_events(source, expected))
+        self._verbose = verbose
+        self._bar = ReadingBar(source.name, source.size, lambda: source.position)
+
+    def events(self) -> Iterator[Checked]:
+        """Return the events that can be read."""
+        try:
+            for item in self._items:
+                self._bar.advance()
+                if isinstance(item, Checked):
+                    yield item
+                elif isinstance(item, BadLine):
+                    self.refuse(item.line, item.reason)
+                else:
+                    self._leave_out(item)
+        finally:
+            self._bar.hide()
+
+    def refuse(self, line: int, reason: str) -> None:
+        """Count and tell a bad line."""
+        self.bad += 1
+        if self._verbose or self.bad <= _BAD_LINES_SHOWN:
+            self.tell(f"{self.name}, line {line}: {reason}")
+        elif self.bad == _BAD_LINES_SHOWN + 1:
+            self.tell(f"{self.name}: further bad lines are counted, --verbose shows them")
+
+    def tell(self, text: str) -> None:
+        """Say something on standard error while the file is read."""
+        self._bar.hide()
+        say(text)
+
+    def write(self, line: bytes) -> None:
+        """Write a line to standard output while the file is read."""
+        if sys.stdout.isatty():
+            self._bar.hide()
+        sys.stdout.buffer.write(line + b"\n")
+
+    def conclude(self) -> None:
+        """Tell what was not taken, once the file is read."""
+        if self.bad:
+            say(f"{self.name}: {plural(self.bad, 'bad line')}")
+        if self.left_out and not self._verbose:
+            say(f"{self.name}: {plural(self.left_out.total(), 'thing')} left out, --verbose shows what")
+        for what, count in sorted(self.left_out.items()) if self._verbose else ():
+            say(f"{self.name}: left out {count:,} times: {what}")
+
+    def _leave_out(self, item: LeftOut) -> None:
+        self.left_out[item.what] += 1
+        if self._verbose:
+            self.tell(f"{self.name}, line {item.line}: left out: {item.what}")
+
+
+def same_file(one: str, other: str) -> bool:
+    """Whether two names stand for one file that is there."""
+    first, second = Path(one), Path(other)
+    return first.exists() and second.exists() and first.samefile(second)

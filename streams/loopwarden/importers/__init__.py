@@ -1,0 +1,36 @@
+"""Other people's run files as events: wire events, trajectories, sessions of OpenClaw and pi.
+
+    with open_source(path) as source:
+        for item in check(read_events(source)):
+            match item:
+                case Checked(line, wire, record, event): ...
+                case BadLine(line, reason): ...
+                case LeftOut(line, what): ...
+
+Importing the same file twice gives the same event ids and run ids.
+"""
+
+from __future__ import annotations
+
+from loopwarden.importers.contract import Checked, check
+from loopwarden.importers.formats import OPENCLAW, TRAJECTORIES, WIRE, Format, read_events
+from loopwarden.importers.items import BadLine, InputError, Item, LeftOut, WireEvent
+from loopwarden.importers.source import STDIN, Source, open_source
+
+__all__ = [
+    "OPENCLAW",
+    "STDIN",
+    "TRAJECTORIES",
+    "WIRE",
+    "BadLine",
+    "Checked",
+    "Format",
+    "InputError",
+    "Item",
+    "LeftOut",
+    "Source",
+    "WireEvent",
+    "check",
+    "open_source",
+    "read_events",
+]

@@ -1,0 +1,42 @@
+"""Wire events as JSON lines: one event a line, or a list of them, as `loopwarden import` writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from loopwarden.importers.items import BadLine, Item, WireEvent
+from loopwarden.importers.rows import Row
+from loopwarden_schemas.events import EVENT_TYPES
+
+
+def recognises(value: Any) -> bool:
+    """Whether a line's value is meant as a wire event."""
+    if isinstance(value, list):
+        return bool(value) and recognises(value[0])
+    return isinstance(value, dict) and (value.get("type") in EVENT_TYPES or "event_id" in value or "run_id" in value)
+
+
+def read(rows: Iterable[Row | BadLine]) -> Iterator[Item]:
+    """Return the events. Where `event_id` or `ts` is missing the line number stands in."""
+    for row in rows:
+        if isinstance(row, BadLine):
+            yield row
+        elif isinstance(row.value, list):
+            for index, element in enumerate(row.value):
+                yield _event(row.line, element, f"{row.line}/{index}")
+        else:
+            yield _event(row.line, row.value, str(row.line))
+
+
+def _event(line: int, value: Any, stand_in: str) -> WireEvent | BadLine:
+    if not isinstance(value, dict):
+        return BadLine(line, f"an event must be an object, got {_shown(value)}")
+    value.setdefault("event_id", stand_in)
+    value.setdefault("ts", line)
+    return WireEvent(line, value)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
