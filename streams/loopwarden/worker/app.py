@@ -1,0 +1,390 @@
+"""The Faust app: `faust -A loopwarden.worker.app worker`, or `loopwarden worker`.
+
+Faust brings the consumer group, recovery and the agent; it is subclassed where engine-facts says that it must be, and
+never patched. The parts that judge are in `lane`, those that make durable in `checkpoint`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import Any, cast
+
+import faust
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+from faust.app.base import BootStrategy
+from faust.exceptions import ConsumerNotStarted
+from faust.types import TP, StreamT
+from faust.types.transports import ConsumerT, TransportT
+from mode.utils.objects import cached_property
+from mode.utils.queues import FlowControlEvent
+
+from loopwarden.worker import sweep
+from loopwarden.worker.checkpoint import Checkpoint, has_news
+from loopwarden.worker.errors import BatchLost, GroupFailed, ProduceFailed, SettingsError, StateRefused, WorkerError
+from loopwarden.worker.lane import Lane
+from loopwarden.worker.outbox import Outbox
+from loopwarden.worker.policies import POLICIES_KEY, Policies, PolicyArchive
+from loopwarden.worker.preflight import wait_for_topics
+from loopwarden.worker.presence import Presence
+from loopwarden.worker.progress import Progress
+from loopwarden.worker.records import Records
+from loopwarden.worker.recovery import RunsTable, States
+from loopwarden.worker.settings import Settings
+from loopwarden.worker.transport import MAX_BATCH_BYTES, Batch, Consumer, Producer, new_transport
+from loopwarden_schemas.topics import RUNS_TABLE, declared_topics
+
+logger = logging.getLogger(__name__)
+
+# Records of one poll of a partition, and batches that wait for the agent: what bounds the memory for unjudged events.
+# Measured: fewer records a poll cost speed (engine-facts, section 3), more batches only memory.
+_MAX_POLL_RECORDS = 10_000
+_MAX_WAITING_BATCHES = 16
+
+# How often the group's health is looked at.
+_WATCH_S = 0.5
+
+# A broker that does not answer a produce request for so long is gone: then the worker ends instead of waiting.
+_PRODUCE_TIMEOUT_S = 120.0
+
+
+class SafeFlowControl(FlowControlEvent):
+    """Resuming what is not suspended does nothing.
+
+    Faust's own clears the queues then, and after each recovery events are lost for good (engine-facts, B1).
+    """
+
+    def resume(self) -> None:
+        if not self.is_active():
+            super().resume()
+
+
+class NoWeb(BootStrategy):
+    """No web port, whatever the command line says: Faust's serves the table to anybody."""
+
+    enable_web = False
+
+
+class WorkerApp(faust.App):
+    """One worker of the installation that its settings name."""
+
+    BootStrategy = NoWeb
+
+    def __init__(self, settings: Settings) -> None:
+        self.worker_settings = settings
+        self.declared = declared_topics(settings.topic_prefix)
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        super().__init__(
+            self.declared.app_id,
+            broker=f"kafka://{settings.bootstrap_servers.replace(',', ';')}",
+            datadir=settings.data_dir,
+            store="memory://",
+            Table=RunsTable,
+            # Effectively once by deterministic ids; exactly_once in Faust loses and invents (engine-facts, section 2).
+            processing_guarantee="at_least_once",
+            consumer_auto_offset_reset="earliest",
+            # A copy in memory would be thrown away when it is needed (engine-facts, section 1).
+            table_standby_replicas=0,
+            topic_allow_declare=False,
+            topic_disable_leader=True,
+            reply_create_topic=False,
+            autodiscover=False,
+            web_enabled=False,
+            stream_buffer_maxsize=_MAX_WAITING_BATCHES,
+            stream_wait_empty=True,
+            broker_max_poll_records=_MAX_POLL_RECORDS,
+            broker_session_timeout=settings.session_seconds,
+            broker_heartbeat_interval=min(3.0, settings.session_seconds / 4),
+            broker_request_timeout=max(60.0, settings.session_seconds + 10),
+            broker_commit_interval=settings.checkpoint_seconds,
+            producer_max_batch_size=MAX_BATCH_BYTES,
+            producer_request_timeout=_PRODUCE_TIMEOUT_S,
+            producer_linger=0,
+        )
+        self.partitions: int | None = None
+        """Of `agent-events`; None until the topics are checked."""
+        self._lanes: dict[int, Lane] = {}
+        self._generation = -1
+        self._events = 0
+        self._presence = Presence(settings.session_seconds)
+        self._asked_to_rejoin: int | None = None
+        self._detectors_on: bool | None = None
+        self.runs = cast(RunsTable, self.Table(RUNS_TABLE, key_type=bytes, value_type=bytes))
+        self.runs.on_recovered(self._begin_lanes)
+        events = self.topic(
+            self.declared.events.name, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw"
+        )
+
+        async def judge(batches: StreamT[Any]) -> None:
+            async for batch in batches:
+                try:
+                    await self._judge(batch)
+                except Exception as error:
+                    # What escapes an agent only restarts it, and its batch counts as done (engine-facts, B5).
+                    await self.crash(error)
+
+        self.agent(events, name="judge")(judge)
+        for task in (self._write_progress, self._take_checkpoints, self._sweep):
+            self.task(task)
+
+    # -- what Faust is told to build ----------------------------------------------------------------------------------
+
+    def _new_transport(self) -> TransportT:
+        return new_transport(self, self.conf.broker_consumer)
+
+    def _new_producer_transport(self) -> TransportT:
+        return new_transport(self, self.conf.broker_producer)
+
+    @cached_property
+    def flow_control(self) -> FlowControlEvent:
+        return SafeFlowControl(loop=self.loop)
+
+    @property
+    def _group(self) -> Consumer:
+        consumer = self.consumer
+        assert isinstance(consumer, Consumer)
+        return consumer
+
+    @property
+    def _aiokafka_producer(self) -> Any:
+        producer = self.producer
+        assert isinstance(producer, Producer)
+        return producer.aiokafka
+
+    # -- start and end ------------------------------------------------------------------------------------------------
+
+    async def on_first_start(self) -> None:
+        self.partitions = await wait_for_topics(self.worker_settings.bootstrap_servers, self.declared)
+        await super().on_first_start()
+
+    async def on_start(self) -> None:
+        await super().on_start()
+        servers = self.worker_settings.bootstrap_servers.split(",")
+        self._reader = AIOKafkaConsumer(bootstrap_servers=servers, enable_auto_commit=False)
+        await self._reader.start()
+        self._archive = PolicyArchive(self._reader, self.declared.policies.name)
+        self._progress = Progress(self.declared.progress.name)
+        self._checkpoint_due = asyncio.Event()
+        # Not with the app's tasks, which begin after recovery: a group that refuses this worker lets it wait there.
+        self.add_future(self._watch())
+
+    async def on_shutdown(self) -> None:
+        await self._reader.stop()
+        await super().on_shutdown()
+
+    async def crash(self, reason: BaseException) -> None:
+        if isinstance(reason, WorkerError) and not self.crashed:
+            logger.error("the worker stops: %s", reason)
+        await super().crash(reason)
+
+    def _crash_soon(self, reason: BaseException) -> None:
+        self.add_future(self.crash(reason))
+
+    # -- partitions come and go ---------------------------------------------------------------------------------------
+
+    async def _begin_lanes(self, partitions: set[int]) -> None:
+        """Recovery has the states of these partitions; their events come next."""
+        self._forget_lanes()
+        self._generation = self.consumer_generation_id
+        self._checkpoint = Checkpoint(
+            self._aiokafka_producer,
+            self.declared.changelog.name,
+            may_write=self._may_write,
+            release=lambda partition, offset: self._group.release(self._events_tp(partition), offset),
+            committed=lambda partition: self._group.committed(self._events_tp(partition)),
+        )
+        await self._archive.read_to_end()
+        events_end = await self._ends(self.declared.events.name, partitions)
+        verdicts_end = await self._ends(self.declared.verdicts.name, partitions)
+        for partition in sorted(partitions):
+            committed = await self._group.thread.committed(self._events_tp(partition)) or 0
+            states = self.runs.states(partition)
+            self._check_log(partition, events_end[partition], committed, states.last_offset())
+            lane = self._lanes[partition] = self._new_lane(partition, states, committed, verdicts_end[partition])
+            # Whoever judged up to here may have died before it could tell.
+            self._progress.moved(partition, lane.outbox)
+        if self._lanes:
+            self._say_detectors(max((lane.policies for lane in self._lanes.values()), key=_newest_number))
+
+    def _new_lane(self, partition: int, states: States, committed: int, verdicts_end: int) -> Lane:
+        producer = self._aiokafka_producer
+        outbox = Outbox(
+            Records(producer, self.declared.verdicts.name, partition),
+            Records(producer, self.declared.dead.name, partition),
+            judged=committed,
+            verdicts_end=verdicts_end,
+            on_progress=lambda: self._progress.moved(partition, outbox),
+            on_failure=self._crash_soon,
+        )
+        entry = states.entries.get(POLICIES_KEY)
+        policies = Policies.thaw(self._archive, None if entry is None else entry.value, partition)
+        assert self.partitions is not None, "the topics are checked before anything starts"
+        return Lane(
+            partition,
+            self.partitions,
+            states=states,
+            policies=policies,
+            outbox=outbox,
+            on_policy=self._say_detectors,
+        )
+
+    def _check_log(self, partition: int, end: int, committed: int, last_seen: int) -> None:
+        judged = max(committed, last_seen + 1)
+        if judged > end:
+            raise StateRefused(
+                f"{self.declared.events.name} partition {partition}: must reach to offset {judged}, up to which it was"
+                f" judged, but ends at {end}: it is not the log that the states were made of, it was deleted and"
+                " created again for instance. Begin under another LOOPWARDEN_TOPIC_PREFIX, or delete"
+                f" {self.declared.changelog.name} and the consumer group {self.declared.app_id}, too"
+            )
+
+    async def _ends(self, topic: str, partitions: set[int]) -> dict[int, int]:
+        ends = await self._reader.end_offsets([TopicPartition(topic, partition) for partition in partitions])
+        return {tp.partition: end for tp, end in ends.items()}
+
+    async def _changelog_ends(self) -> dict[int, int]:
+        return await self._ends(self.declared.changelog.name, set(self._lanes))
+
+    def _events_tp(self, partition: int) -> TP:
+        return TP(self.declared.events.name, partition)
+
+    async def _consumer_wait_empty(self, consumer: ConsumerT, logger: Any) -> None:
+        # Before partitions go, and before the worker ends: what is judged is made durable, so nobody judges it again.
+        await super()._consumer_wait_empty(consumer, logger)
+        if not self.crashed:
+            await self._take_checkpoint([lane for lane in self._lanes.values() if has_news(lane)])
+            await consumer.commit()
+
+    async def _on_partitions_revoked(self, revoked: set[TP]) -> None:
+        await super()._on_partitions_revoked(revoked)
+        self._forget_lanes()
+
+    def _forget_lanes(self) -> None:
+        """Discard decoded states and what was not sent: only the changelog counts from here."""
+        for lane in self._lanes.values():
+            lane.outbox.close()
+        self._lanes.clear()
+        self._progress.forget()
+
+    def _may_write(self) -> bool:
+        """Whether the partitions of the lanes are still this worker's, as far as it can know."""
+        return (
+            self._generation == self.consumer_generation_id == self._group.thread.generation
+            and self._presence.still_in(self._generation)
+            and not self.crashed
+        )
+
+    # -- the work -----------------------------------------------------------------------------------------------------
+
+    async def _judge(self, batch: Batch) -> None:
+        if self.should_stop or batch.generation != self.consumer_generation_id:
+            return
+        if not self._presence.still_in(batch.generation):
+            return
+        partition = batch.records[0].partition
+        lane = self._lanes.get(partition)
+        if lane is None:
+            raise BatchLost(f"partition {partition}: its events came before its states; a restart begins in order")
+        await lane.take(batch)
+        self._events += len(batch.records)
+        if self._events >= self.worker_settings.checkpoint_events:
+            self._checkpoint_due.set()
+        if len(lane.runs) > 2 * self._runs_per_lane():
+            # Changed runs cannot go before the table knows them.
+            await self._take_checkpoint([lane])
+
+    async def _take_checkpoints(self) -> None:
+        while not self.should_stop:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._checkpoint_due.wait(), self.worker_settings.checkpoint_seconds)
+            self._checkpoint_due.clear()
+            await self._take_checkpoint([lane for lane in self._lanes.values() if has_news(lane)])
+
+    async def _take_checkpoint(self, lanes: list[Lane], over: dict[int, list[bytes]] | None = None) -> None:
+        if not lanes:
+            return
+        self._events = 0
+        if await self._checkpoint.take(lanes, over):
+            for lane in lanes:
+                lane.runs.shrink(self._runs_per_lane())
+
+    def _runs_per_lane(self) -> int:
+        return max(1, self.worker_settings.held_runs // max(1, len(self._lanes)))
+
+    async def _write_progress(self) -> None:
+        try:
+            while not self.should_stop:
+                await self._progress.write(self._aiokafka_producer)
+        except KafkaError as error:
+            raise ProduceFailed(f"the broker did not take {self.declared.progress.name}: {error!r}") from error
+
+    async def _sweep(self) -> None:
+        while not self.should_stop:
+            await self.sleep(sweep.INTERVAL_S)
+            lanes = list(self._lanes.values())
+            if not lanes or not self._may_write():
+                continue
+            await self._checkpoint.find_foreign_writes(lanes, self._changelog_ends)
+            over = {
+                lane.partition: sweep.over(lane, self._group.committed(self._events_tp(lane.partition)))
+                for lane in lanes
+            }
+            await self._take_checkpoint([lane for lane in lanes if over[lane.partition]], over)
+
+    async def _watch(self) -> None:
+        """Look at the group: whether it refuses this worker, and whether this worker slept through a generation."""
+        while not self.should_stop:
+            await self.sleep(_WATCH_S)
+            generation = self.consumer_generation_id
+            try:
+                if not self._presence.still_in(generation) and self._asked_to_rejoin != generation:
+                    self._asked_to_rejoin = generation
+                    logger.warning(
+                        "this worker was away longer than its session of %g s: it drops what it had not sent and starts"
+                        " again from the committed offsets",
+                        self.worker_settings.session_seconds,
+                    )
+                    self._forget_lanes()
+                    await self._group.thread.rejoin()
+                await self._group.thread.check_group()
+            except ConsumerNotStarted:
+                continue
+            except KafkaError as error:
+                raise GroupFailed(f"the broker does not let this worker into its group: {error}") from error
+
+    def _say_detectors(self, policies: Policies) -> None:
+        """Say once, and whenever it changes, that the detectors are off, and how they are turned on."""
+        number, document = policies.newest()
+        on = any(document.resolve(agent).detectors_on for agent in (None, *document.overlays))
+        if on == self._detectors_on:
+            return
+        self._detectors_on = on
+        if on:
+            logger.info("the loop detectors are on: policy %s", number)
+            return
+        guard = "only the post-compaction guard runs" if document.resolve(None).guard_on else "nothing is judged"
+        logger.warning(
+            "the loop detectors are off, %s: %s has not `enabled: true`; turn them on with"
+            " `loopwarden policy apply FILE --why TEXT`, for example with infra/policies/recommended.json5",
+            guard,
+            "no policy was applied, and the default" if number is None else f"policy {number}",
+        )
+
+
+def _newest_number(policies: Policies) -> int:
+    number, _ = policies.newest()
+    return -1 if number is None else number
+
+
+def __getattr__(name: str) -> Any:
+    # Made when Faust asks for it, not when this module is imported: the settings are read from the environment then.
+    if name != "app":
+        raise AttributeError(name)
+    try:
+        app = WorkerApp(Settings.from_environment())
+    except SettingsError as error:
+        raise SystemExit(str(error)) from None
+    globals()["app"] = app
+    return app

@@ -1,0 +1,189 @@
+"""When changed states become durable and input offsets are released. (design.md, "How the worker folds".)
+
+`Checkpoint.take` is the guarantee: a verdict is acknowledged before the state that remembers it is, the state before
+the input offset is released.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from loopwarden.judge import freeze
+from loopwarden.worker.errors import ProduceFailed
+from loopwarden.worker.lane import Lane
+from loopwarden.worker.policies import POLICIES_KEY
+from loopwarden.worker.records import Records
+from loopwarden.worker.recovery import Entry, tombstone_header
+from loopwarden.worker.runs import Held
+from loopwarden_schemas.state import MAX_STATE_BYTES
+
+logger = logging.getLogger(__name__)
+
+# Of a partition that somebody else wrote to, so many states are written again with one checkpoint.
+_MOST_REWRITTEN = 2_000
+
+
+class Frozen(NamedTuple):
+    """What one partition wants to make durable."""
+
+    lane: Lane
+    offset: int
+    """Every event below it is judged."""
+    entries: dict[bytes, Entry]
+    """New or rewritten states by key."""
+    tombstones: dict[bytes, Entry]
+    """States that go, by key."""
+
+
+class Checkpoint:
+    """Makes durable what the lanes have judged. One at a time."""
+
+    def __init__(
+        self,
+        producer: Any,
+        changelog: str,
+        *,
+        may_write: Callable[[], bool],
+        release: Callable[[int, int], None],
+        committed: Callable[[int], int],
+    ) -> None:
+        """Set up checkpoints.
+
+        Args:
+            producer: The `AIOKafkaProducer`.
+            changelog: Name of the changelog of the table of runs.
+            may_write: Whether the partitions are still this worker's; asked before states are written, and after.
+            release: Called with a partition and the offset up to which it may be committed.
+            committed: The committed offset of a partition.
+        """
+        self._producer = producer
+        self._changelog = changelog
+        self._may_write = may_write
+        self._release = release
+        self._committed = committed
+        self._lock = asyncio.Lock()
+
+    async def take(self, lanes: list[Lane], over: dict[int, list[bytes]] | None = None) -> bool:
+        """Take a checkpoint of these partitions; return whether it was completed.
+
+        Args:
+            lanes: The partitions.
+            over: Keys of runs that are over, by partition: their states go.
+
+        Raises:
+            ProduceFailed: the broker did not take a state; nothing was released.
+        """
+        async with self._lock:
+            # (1) Freeze the offsets and the encoded states. No await in here: both are of one moment.
+            frozen = [freeze_lane(lane, (over or {}).get(lane.partition, [])) for lane in lanes]
+            # (2) Wait until all verdicts and dead letters up to them are acknowledged.
+            for each in frozen:
+                await each.lane.outbox.acknowledged(each.offset)
+            # (3) Write the states and wait for their acknowledgement.
+            if not self._may_write():
+                return False
+            await asyncio.gather(*[self._write(each) for each in frozen])
+            if not self._may_write():
+                return False
+            for each in frozen:
+                _keep(each)
+            # (4) Release the input offsets for commit.
+            for each in frozen:
+                self._release(each.lane.partition, each.offset)
+                each.lane.policies.forget_before(self._committed(each.lane.partition))
+            return True
+
+    async def find_foreign_writes(self, lanes: list[Lane], ends: Callable[[], Awaitable[dict[int, int]]]) -> None:
+        """Compare where the changelog ends with where the own records end, for partitions that write nothing now.
+
+        `ends` asks the broker for the ends, by partition.
+        """
+        async with self._lock:
+            for partition, end in (await ends()).items():
+                for lane in lanes:
+                    if lane.partition == partition:
+                        _expect_end(lane, end, 0, self._changelog)
+
+    async def _write(self, frozen: Frozen) -> None:
+        if not frozen.entries and not frozen.tombstones:
+            return
+        records = Records(self._producer, self._changelog, frozen.lane.partition)
+        for key, entry in frozen.entries.items():
+            records.append(key, entry.value, [])
+        for key, entry in frozen.tombstones.items():
+            records.append(key, None, [tombstone_header(entry.offset, entry.index)])
+        try:
+            sent = await records.send()
+            results = await asyncio.gather(*[future for _, future in sent])
+        except Exception as error:
+            raise ProduceFailed(f"the broker did not take states into {self._changelog}: {error!r}") from error
+        for (count, _), result in zip(sent, results, strict=True):
+            _expect_end(frozen.lane, result.offset, count, self._changelog)
+
+
+def _expect_end(lane: Lane, base: int, count: int, changelog: str) -> None:
+    if lane.states.expect_end(base, count):
+        logger.warning(
+            "somebody else wrote to partition %d of %s, a worker that was away for instance: its states are written"
+            " again",
+            lane.partition,
+            changelog,
+        )
+
+
+def has_news(lane: Lane) -> bool:
+    """Whether a checkpoint of the lane would make anything durable."""
+    return lane.next_offset != lane.checkpointed or bool(lane.states.rewrite)
+
+
+def freeze_lane(lane: Lane, over: list[bytes]) -> Frozen:
+    """Return what a lane has judged so far, and take from it the runs that are over."""
+    states = lane.states
+    entries: dict[bytes, Entry] = {}
+    tombstones: dict[bytes, Entry] = {}
+    for held in lane.runs.take_changed():
+        entry = _freeze_run(held, lane)
+        if entry is not None:
+            entries[held.key] = entry
+        elif held.key in states.entries:
+            tombstones[held.key] = states.entries[held.key]
+    policies = lane.policies.freeze() if lane.policies.changed else None
+    if policies is not None:
+        entries[POLICIES_KEY] = Entry(*policies)
+        lane.policies.changed = False
+    for key in over:
+        if key in states.entries and key not in entries:
+            tombstones[key] = states.entries[key]
+            lane.runs.drop(key)
+    for key in list(states.rewrite)[:_MOST_REWRITTEN]:
+        states.rewrite.discard(key)
+        if key in states.entries and key not in tombstones:
+            entries.setdefault(key, states.entries[key])
+    return Frozen(lane, lane.next_offset, entries, tombstones)
+
+
+def _freeze_run(held: Held, lane: Lane) -> Entry | None:
+    state = held.state
+    if state is None:
+        return None
+    try:
+        value = freeze(state)
+        if len(value) > MAX_STATE_BYTES:
+            raise ValueError(f"a state must be at most {MAX_STATE_BYTES} bytes, got {len(value)}")
+    except Exception:
+        # A bug of ours. Written as it is, the broker would refuse it, now and after each restart (engine-facts, B4).
+        logger.exception("run %s, partition %d: its state is lost, it begins anew", held.run_id, lane.partition)
+        lane.runs.drop(held.key)
+        return None
+    return Entry(state.offset, state.index, value, state.expires_at)
+
+
+def _keep(frozen: Frozen) -> None:
+    lane = frozen.lane
+    for key in frozen.tombstones:
+        lane.states.entries.pop(key, None)
+    lane.states.entries.update(frozen.entries)
+    lane.checkpointed = frozen.offset

@@ -1,0 +1,176 @@
+"""One partition's path through the worker: decode, check the route, skip what was seen, judge, publish.
+
+The lane never waits for the broker's answers: `outbox` counts them, `checkpoint` waits for them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from loopwarden.judge import RunState, judge
+from loopwarden.worker.dead_letters import dead_letter
+from loopwarden.worker.errors import BatchLost
+from loopwarden.worker.outbox import Outbox
+from loopwarden.worker.policies import Policies
+from loopwarden.worker.records import Header
+from loopwarden.worker.recovery import States
+from loopwarden.worker.runs import Held, Runs
+from loopwarden.worker.transport import Batch
+from loopwarden_schemas.canonical import NotCanonical
+from loopwarden_schemas.codec import MESSAGEPACK, Reason, Rejected, decode_record, encode_verdict
+from loopwarden_schemas.policy import PolicyDocument
+from loopwarden_schemas.structs import Compaction, EventOfRun, PolicyApplied
+from loopwarden_schemas.topics import partition_for
+
+logger = logging.getLogger(__name__)
+
+_CONTENT_TYPE: Final = ("content-type", MESSAGEPACK.encode())
+
+
+class Lane:
+    """One partition of `agent-events` while it is this worker's.
+
+    Attributes:
+        next_offset: The offset after the last record judged; before the first, the committed one.
+        newest_append_time: Of the records judged (ms): the partition's own clock.
+        checkpointed: The offset of the last checkpoint.
+        events: How many events were judged or refused.
+    """
+
+    def __init__(
+        self,
+        partition: int,
+        partitions: int,
+        *,
+        states: States,
+        policies: Policies,
+        outbox: Outbox,
+        on_policy: Callable[[Policies], None],
+    ) -> None:
+        """`partitions` is the number of partitions of the topic; `on_policy` is called when a policy was applied."""
+        self.partition = partition
+        self.states = states
+        self.runs = Runs(states)
+        self.policies = policies
+        self.outbox = outbox
+        self.next_offset = outbox.judged
+        self.checkpointed = outbox.judged
+        self.newest_append_time = 0
+        self.events = 0
+        self._partitions = partitions
+        self._on_policy = on_policy
+
+    async def take(self, batch: Batch) -> None:
+        """Judge a batch and send what comes of it. A record never raises: at worst it is a dead letter.
+
+        Raises:
+            BatchLost: records before these were polled and did not arrive.
+            UnknownStateVersion: a run's state was written by another version of Loopwarden.
+        """
+        records = batch.records
+        if batch.follows is not None and batch.follows > self.next_offset:
+            raise BatchLost(
+                f"partition {self.partition}: offsets {self.next_offset} to {batch.follows - 1} were polled but did"
+                " not reach the agent; a restart reads them again from the committed offset"
+            )
+        policy = self.policies.in_force(records[0].offset)
+        for record in records:
+            content_type = None
+            for name, text in record.headers:
+                if name == "content-type":
+                    content_type = text.decode("latin-1")
+                    break
+            events = decode_record(record.value, record.timestamp, content_type)
+            refused = 0
+            for index, event in enumerate(events):
+                rejected: Rejected | None
+                if isinstance(event, Rejected):
+                    rejected = event
+                elif isinstance(event, PolicyApplied):
+                    rejected = await self._apply(event, record.offset, index)
+                    policy = self.policies.in_force(record.offset, index + 1)
+                else:
+                    rejected = self._judge(event, record, index, policy)
+                if rejected is not None:
+                    self.outbox.add_dead_letter(*dead_letter(record, rejected, first=refused == 0))
+                    refused += 1
+            self.events += len(events)
+        last = records[-1]
+        # Leaders' clocks differ: the newest counts, not the last.
+        self.newest_append_time = max(self.newest_append_time, last.timestamp)
+        self.next_offset = max(self.next_offset, last.offset + 1)
+        await self.outbox.send(self.next_offset)
+
+    def _judge(self, event: EventOfRun, record: Any, index: int, policy: PolicyDocument) -> Rejected | None:
+        key, offset = record.key, record.offset
+        held = self.runs.get(key)
+        if held is None or held.run_id != event.run_id:
+            misrouted = self._misrouted(key, event.run_id)
+            if misrouted is not None:
+                return Rejected(index, "misrouted", misrouted)
+            held = self.runs.hold(key, event.run_id)
+        state = held.state
+        if state is not None and offset <= state.offset and (offset < state.offset or index <= state.index):
+            # Judged before a crash, and its verdicts were acknowledged before this state was.
+            return None
+        guard_before = _guard(state) if type(event) is Compaction else None
+        reason: Reason
+        try:
+            state, _, verdicts = judge(state, event, policy)
+        except NotCanonical as error:
+            return Rejected(index, "invalid_payload", str(error))
+        except Exception as error:
+            # A bug of ours. The rest of the partition goes on, and so does this run, with what it knows.
+            logger.exception("the judge failed at partition %s offset %s[%s]", self.partition, offset, index)
+            reason = "judge_failed"
+            self._changed(held, offset, index)
+            return Rejected(index, reason, f"{type(error).__name__}: {error}")
+        held.state = state
+        state.offset, state.index = offset, index
+        if not held.changed:
+            self.runs.change(held)
+        if verdicts:
+            headers: list[Header] = [
+                _CONTENT_TYPE,
+                ("cause-partition", b"%d" % self.partition),
+                ("cause-offset", b"%d" % offset),
+                ("cause-append-time", b"%d" % record.timestamp),
+            ]
+            for verdict in verdicts:
+                self.outbox.add_verdict(key, encode_verdict(verdict), headers)
+        if type(event) is Compaction and _guard(state) != guard_before and state.guard.remaining:
+            logger.info("post-compaction guard armed for %d attempts (run %s)", state.guard.remaining, event.run_id)
+        return None
+
+    def _changed(self, held: Held, offset: int, index: int) -> None:
+        if held.state is not None:
+            held.state.offset, held.state.index = offset, index
+            if not held.changed:
+                self.runs.change(held)
+
+    def _misrouted(self, key: bytes | None, run_id: str) -> str | None:
+        """Why a run's event may not come under this key in this partition, or None. Once per held run: it is slow."""
+        if key is None or key != run_id.encode("utf-8", "surrogatepass"):
+            found = "none" if key is None else repr(key.decode("utf-8", "backslashreplace"))
+            return f"key: must be the run's id, {run_id!r:.80}, got {found:.80}"
+        wanted = partition_for(key, self._partitions)
+        if wanted != self.partition:
+            return (
+                f"partition: run {run_id!r:.80} belongs on {wanted} of {self._partitions}, got {self.partition}: keys"
+                " must be partitioned as Kafka's Java client does (librdkafka: partitioner=murmur2_random)"
+            )
+        return None
+
+    async def _apply(self, event: PolicyApplied, offset: int, index: int) -> Rejected | None:
+        refusal = await self.policies.apply(event, offset, index)
+        if refusal is not None:
+            return Rejected(index, "unknown_policy", refusal)
+        logger.info("policy %d in force in partition %d from offset %d", event.number, self.partition, offset)
+        self._on_policy(self.policies)
+        return None
+
+
+def _guard(state: RunState | None) -> tuple[int, object]:
+    return (0, None) if state is None else (state.guard.remaining, state.guard.observed)

@@ -1,0 +1,34 @@
+"""Start a worker from a program: what `loopwarden worker` does."""
+
+from __future__ import annotations
+
+import logging
+
+from loopwarden.worker.settings import Settings
+
+# Faust and aiokafka tell at length what they do; what a person has to know, this package says itself.
+_LIBRARIES = ("faust", "aiokafka", "mode")
+
+
+def run_worker(settings: Settings, *, log_level: str = "info") -> int:
+    """Run a worker until SIGTERM or SIGINT, in this process and its main thread; return the exit code.
+
+    0: it was asked to stop, and what it had judged is durable. 1: it stopped by itself; the log says why, and the next
+    start goes on from what is committed.
+
+    Args:
+        settings: Where the broker is, and the like.
+        log_level: Of this package's log on stderr; at "debug" the libraries' log comes, too.
+    """
+    from loopwarden.worker.app import WorkerApp
+
+    app = WorkerApp(settings)
+    worker = app.Worker(loglevel=log_level, redirect_stdouts=False, quiet=True)
+    if log_level != "debug":
+        for name in _LIBRARIES:
+            logging.getLogger(name).setLevel(logging.ERROR)
+    try:
+        worker.execute_from_commandline()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+    return 0

@@ -1,0 +1,121 @@
+"""The worker's settings. Each is an environment variable, so that plain `faust` and containers set them alike."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from loopwarden.worker.errors import SettingsError
+from loopwarden_schemas.topics import declared_topics
+
+_DEFAULT_PORT = 9092
+
+
+def _default_data_dir() -> Path:
+    state_home = os.environ.get("XDG_STATE_HOME")
+    return (Path(state_home) if state_home else Path.home() / ".local" / "state") / "loopwarden" / "worker"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a worker is told from outside."""
+
+    bootstrap_servers: str = "localhost:9092"
+    """`LOOPWARDEN_BOOTSTRAP_SERVERS`: where Kafka is, HOST:PORT, several with commas between."""
+
+    topic_prefix: str = ""
+    """`LOOPWARDEN_TOPIC_PREFIX`: stands in front of every topic's name and of the consumer group's. One prefix is one
+    trust domain."""
+
+    checkpoint_seconds: float = 1.0
+    """`LOOPWARDEN_CHECKPOINT_SECONDS`: the time between two checkpoints. A longer one writes fewer states to the
+    changelog; after a crash, up to so many seconds of events are judged again."""
+
+    checkpoint_events: int = 500_000
+    """`LOOPWARDEN_CHECKPOINT_EVENTS`: a checkpoint comes earlier once this many events were judged since the last."""
+
+    held_runs: int = 10_000
+    """`LOOPWARDEN_HELD_RUNS`: runs kept decoded in memory, over all partitions of this worker (about 10 KB each). The
+    others are read from the table when their next event comes."""
+
+    session_seconds: float = 30.0
+    """`LOOPWARDEN_SESSION_SECONDS`: after so long without a heartbeat the broker gives the partitions of a dead worker
+    to the others. The broker has limits of its own: `group.min.session.timeout.ms` is 6 s by default."""
+
+    data_dir: Path = field(default_factory=_default_data_dir)
+    """`LOOPWARDEN_DATA_DIR`: a folder that Faust wants to have; nothing that matters is kept there."""
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+        """Return the settings that the environment gives; what it does not give has its default.
+
+        Raises:
+            SettingsError: a variable has a value that cannot be; the message names it.
+        """
+        given = _Given(os.environ if environment is None else environment)
+        return cls(
+            bootstrap_servers=given.servers("BOOTSTRAP_SERVERS", cls.bootstrap_servers),
+            topic_prefix=given.prefix("TOPIC_PREFIX"),
+            checkpoint_seconds=given.seconds("CHECKPOINT_SECONDS", cls.checkpoint_seconds, 0.01, 60),
+            checkpoint_events=given.count("CHECKPOINT_EVENTS", cls.checkpoint_events),
+            held_runs=given.count("HELD_RUNS", cls.held_runs),
+            session_seconds=given.seconds("SESSION_SECONDS", cls.session_seconds, 1, 1800),
+            data_dir=given.folder("DATA_DIR"),
+        )
+
+
+class _Given:
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+
+    def _text(self, name: str) -> str:
+        # An empty variable counts as not given: that is how compose files and unit files leave one out.
+        return self._environment.get(f"LOOPWARDEN_{name}", "").strip()
+
+    def servers(self, name: str, default: str) -> str:
+        text = self._text(name).removeprefix("kafka://") or default
+        for server in text.split(","):
+            host, colon, port = server.strip().rpartition(":")
+            if not colon:
+                host, port = server.strip(), str(_DEFAULT_PORT)
+            if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+                raise _wrong(name, "must be HOST:PORT, or several with commas between", text)
+        return text
+
+    def prefix(self, name: str) -> str:
+        text = self._text(name)
+        try:
+            declared_topics(text)
+        except ValueError as error:
+            raise SettingsError(f"LOOPWARDEN_{name}: {error}") from None
+        return text
+
+    def seconds(self, name: str, default: float, least: float, most: float) -> float:
+        text = self._text(name)
+        try:
+            value = float(text) if text else default
+        except ValueError:
+            value = 0
+        if not least <= value <= most:
+            raise _wrong(name, f"must be a number of seconds from {least:g} to {most:g}", text)
+        return value
+
+    def count(self, name: str, default: int) -> int:
+        text = self._text(name)
+        value = int(text) if text.isdecimal() else 0 if text else default
+        if value < 1:
+            raise _wrong(name, "must be a whole number above 0", text)
+        return value
+
+    def folder(self, name: str) -> Path:
+        text = self._text(name)
+        folder = Path(text).expanduser() if text else _default_data_dir()
+        if folder.exists() and not folder.is_dir():
+            raise _wrong(name, "must be a folder", str(folder))
+        return folder
+
+
+def _wrong(name: str, rule: str, found: str) -> SettingsError:
+    return SettingsError(f"LOOPWARDEN_{name}: {rule}, got {found!r}")

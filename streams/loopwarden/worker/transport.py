@@ -1,0 +1,207 @@
+"""Faust's transport with three things changed: the batch lane, released offsets, and an idempotent producer.
+
+Stock Faust makes an event, several tasks and an acknowledgement of every record (340 us); here a poll of a partition is
+one event (engine-facts, sections 1 and 3). Records of changelogs go on coming one by one: Faust's recovery wants that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple, cast
+
+from aiokafka.errors import CommitFailedError, IllegalStateError
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP, AppT, ConsumerMessage, Message
+from faust.types.transports import ConsumerT, ProducerT, TPorTopicSet
+from mode.utils.futures import notify
+
+# What Kafka counts beyond a batch's bytes is little, and its default limit is 1 MiB for a batch. A state is 128 KiB at
+# the very most. Smaller batches cost more requests, larger ones would not be faster.
+MAX_BATCH_BYTES = 256 * 1024
+
+# While every partition's queue is full, Faust's fetcher would sleep a second (engine-facts, B7).
+_QUEUE_FULL_PAUSE_S = 0.005
+
+
+class Batch(NamedTuple):
+    """The records of one poll of one partition."""
+
+    generation: int
+    """Of the consumer group, when they were polled."""
+    follows: int | None
+    """The offset after the last record polled before these; None for the first after a seek."""
+    records: list[Any]
+    """aiokafka's ConsumerRecords, at least one."""
+
+
+class ConsumerThread(driver.AIOKafkaConsumerThread):
+    """The thread that polls and heartbeats."""
+
+    async def _commit(self, offsets: Mapping[TP, int]) -> bool:
+        # Faust looks for the words "already rebalanced", between which aiokafka's text has a line break: it would stop
+        # the worker for what only means that the partitions belong to somebody else now.
+        try:
+            await self._ensure_consumer().commit(
+                {driver.ensure_aiokafka_TP(tp): offset for tp, offset in offsets.items() if tp in self.assignment()}
+            )
+        except (CommitFailedError, IllegalStateError):
+            return False
+        except Exception as error:
+            await self.crash(error)
+            return False
+        return True
+
+    @property
+    def generation(self) -> int:
+        """Of the group, as the broker last said; below 0 once it does not know this worker any more."""
+        return int(self._ensure_consumer()._coordinator.generation)
+
+    async def committed(self, tp: TP) -> int | None:
+        """Return the offset that the broker has as committed, or None."""
+        found: int | None = await self.call_thread(self._ensure_consumer().committed, driver.ensure_aiokafka_TP(tp))
+        return found
+
+    async def check_group(self) -> None:
+        """Raise what ended aiokafka's part in the group: Faust never looks, and would hang for ever."""
+
+        async def check() -> None:
+            self._ensure_consumer()._coordinator.check_errors()
+
+        await self.call_thread(check)
+
+    async def rejoin(self) -> None:
+        """Leave the generation for the next one."""
+
+        async def request() -> None:
+            self._ensure_consumer()._coordinator.request_rejoin()
+
+        await self.call_thread(request)
+
+
+class Consumer(driver.Consumer):
+    """Yields batches, and commits what was released and nothing else."""
+
+    _thread: ConsumerThread
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._released: dict[TP, int] = {}
+        self._follows: dict[TP, int] = {}
+
+    def _new_consumer_thread(self) -> ConsumerThread:
+        return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+    @property
+    def thread(self) -> ConsumerThread:
+        """The thread that polls and heartbeats."""
+        return self._thread
+
+    def release(self, tp: TP, offset: int) -> None:
+        """Allow the committer to commit up to this offset: everything below it is judged and durable."""
+        self._released[tp] = offset
+
+    def committed(self, tp: TP) -> int:
+        """The committed offset, as far as this worker knows: 0 where it knows of none."""
+        return self._committed_offset[tp] or 0
+
+    async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Message]]:
+        """Yield one message for each partition's batch; those of changelogs one for each record."""
+        generation = self.app.consumer_generation_id
+        records, active = await self._wait_next_records(timeout)
+        if records is None or self.should_stop:
+            return
+        if not self.flow_active or generation != self.app.consumer_generation_id:
+            # Not yielded, so to be polled again: recovery seeks to the committed offset before it lets the flow go on.
+            await self._seek_back()
+            return
+        for tp, polled in records.items():
+            if not self.flow_active or generation != self.app.consumer_generation_id:
+                return
+            if not (active is None or tp in active or tp in self._buffered_partitions):
+                continue
+            if self._is_changelog_tp(tp):
+                for record in polled:
+                    yield tp, self._to_message(tp, record)
+                continue
+            last = polled[-1]
+            batch = Batch(generation, self._follows.get(tp), polled)
+            self._follows[tp] = last.offset + 1
+            # Otherwise Faust would take the offsets inside the batch for a gap, and mark them as acknowledged.
+            self._read_offset[tp] = last.offset - 1
+            yield tp, self._to_batch_message(tp, last, batch)
+
+    async def _seek_back(self) -> None:
+        try:
+            await self.perform_seek()
+        except Exception as error:
+            # Without an assignment there is nothing to seek; a hole that this leaves is found by `Batch.follows`.
+            self.log.info("could not seek to the committed offsets: %r", error)
+
+    async def _wait_next_records(self, timeout: float) -> tuple[Any, set[TP] | None]:
+        if self.flow_active and self._buffered_partitions and not self._get_active_partitions():
+            await self.sleep(_QUEUE_FULL_PAUSE_S)
+            return {}, set()
+        return await super()._wait_next_records(timeout)
+
+    def _to_batch_message(self, tp: TP, last: Any, batch: Batch) -> ConsumerMessage:
+        message = self._to_message(tp, last)
+        message.key, message.value, message.headers = None, cast(bytes, batch), None
+        return message
+
+    async def perform_seek(self) -> None:
+        self._follows.clear()
+        await super().perform_seek()
+
+    async def seek(self, partition: TP, offset: int) -> None:
+        self._follows.pop(partition, None)
+        await super().seek(partition, offset)
+
+    async def on_partitions_revoked(self, revoked: set[TP]) -> None:
+        await super().on_partitions_revoked(revoked)
+        for tp in revoked:
+            self._released.pop(tp, None)
+            self._follows.pop(tp, None)
+
+    def verify_event_path(self, now: float, tp: TP) -> None:
+        # Faust's search for stalled partitions reads what is not kept here, and is known for false alarms
+        # (engine-facts, B10); `ConsumerThread.check_group` and `Batch.follows` find what is really wrong.
+        pass
+
+    def ack(self, message: Message) -> bool:
+        # Without Faust's lists of acknowledged offsets: they would grow by an entry a batch, and decide nothing here.
+        if message.acked:
+            return False
+        message.acked = True
+        self._unacked_messages.discard(message)
+        notify(self._waiting_for_ack)
+        return True
+
+    def _filter_tps_with_pending_acks(self, topics: TPorTopicSet | None = None) -> Iterator[TP]:
+        return iter([tp for tp in self._released if topics is None or tp in topics or tp.topic in topics])
+
+    def _new_offset(self, tp: TP) -> int | None:
+        return self._released.get(tp)
+
+
+class Producer(driver.Producer):
+    """aiokafka's producer, idempotent, every record acknowledged by all replicas in sync."""
+
+    def _settings_extra(self) -> Mapping[str, Any]:
+        return {"acks": "all", "enable_idempotence": True}
+
+    @property
+    def aiokafka(self) -> Any:
+        """The producer itself, for whole batches."""
+        return self._ensure_producer()
+
+
+class Transport(driver.Transport):
+    """Faust's aiokafka transport with the two above."""
+
+    Consumer: ClassVar[type[ConsumerT]] = Consumer
+    Producer: ClassVar[type[ProducerT]] = Producer
+
+
+def new_transport(app: AppT, servers: Iterable[Any]) -> Transport:
+    """Return the transport for an app's list of brokers."""
+    return Transport(list(servers), app)
