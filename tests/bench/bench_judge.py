@@ -1,0 +1,139 @@
+"""`make bench-judge`: CPU microseconds per event of each stage, one core, on the random histories as MessagePack.
+
+Machines here are shared and noisy, so every stage is given beside a baseline measured in the same round:
+`msgpack.unpackb` of the same bytes. Quote the ratios.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgpack
+from rich.console import Console
+from rich.table import Table
+
+from loopwarden.judge import RunState, judge
+from loopwarden.judge.outcome import hash_call
+from loopwarden_schemas.codec import Rejected, decode_record, encode_event, encode_verdict
+from loopwarden_schemas.policy import PolicyDocument
+from loopwarden_schemas.structs import TOOL_CALL_EVENTS, EventOfRun, PolicyApplied, Verdict
+
+HISTORIES = Path(__file__).resolve().parents[1] / "vectors" / "random-histories.jsonl.gz"
+
+History = tuple[PolicyDocument, list[bytes]]
+
+
+def histories() -> list[History]:
+    """Each history's policy and its events as records."""
+    found = []
+    with gzip.open(HISTORIES, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            case = json.loads(line)
+            events = [
+                {"schema": 1, "event_id": f"{case['name']}/{index}", "ts": index, **event}
+                for index, event in enumerate(case["events"])
+            ]
+            policy = PolicyDocument.from_value({"tools": {"loopDetection": case["config"]}})
+            policy.resolve(None)  # A fleet's document is resolved once, not once per run.
+            found.append((policy, [encode_event(event) for event in events]))
+    return found
+
+
+def decoded(record: bytes, at: int) -> EventOfRun:
+    """The one event of a record that is known to hold a good one."""
+    (event,) = decode_record(record, at)
+    assert not isinstance(event, (Rejected, PolicyApplied))
+    return event
+
+
+def cpu(work: Callable[[], object]) -> float:
+    """CPU seconds of a call."""
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
+
+
+def one_round(cases: list[History]) -> dict[str, float]:
+    """CPU seconds of each stage over all events."""
+    events = [(policy, [decoded(record, at) for at, record in enumerate(records)]) for policy, records in cases]
+    verdicts: list[Verdict] = []
+
+    def unpack() -> None:
+        for _policy, records in cases:
+            for record in records:
+                msgpack.unpackb(record)
+
+    def decode() -> None:
+        for _policy, records in cases:
+            for at, record in enumerate(records):
+                decode_record(record, at)
+
+    def hash_payloads() -> None:
+        for _policy, history in events:
+            for event in history:
+                if isinstance(event, TOOL_CALL_EVENTS):
+                    hash_call(event)
+
+    def hash_and_fold() -> None:
+        for policy, history in events:
+            states: dict[str, RunState] = {}
+            for event in history:
+                state, _decisions, found = judge(states.get(event.run_id), event, policy)
+                states[event.run_id] = state
+                verdicts.extend(found)
+
+    def encode() -> None:
+        for verdict in verdicts:
+            encode_verdict(verdict)
+
+    def whole_path() -> None:
+        for policy, records in cases:
+            states: dict[str, RunState] = {}
+            for at, record in enumerate(records):
+                event = decoded(record, at)
+                state, _decisions, found = judge(states.get(event.run_id), event, policy)
+                states[event.run_id] = state
+                for verdict in found:
+                    encode_verdict(verdict)
+
+    seconds = {
+        "baseline": cpu(unpack),
+        "decode": cpu(decode),
+        "hash": cpu(hash_payloads),
+        "hash and fold": cpu(hash_and_fold),
+        "encode": cpu(encode),
+        "total": cpu(whole_path),
+    }
+    seconds["fold"] = seconds["hash and fold"] - seconds["hash"]
+    return seconds
+
+
+def main() -> None:
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    cases = histories()
+    count = sum(len(records) for _policy, records in cases)
+    one_round(cases)
+    measured = [one_round(cases) for _ in range(rounds)]
+    table = Table(title=f"judge: {count} events of {len(cases)} random histories, {rounds} rounds, one core")
+    for column in ("stage", "median us/event", "least", "most", "x baseline"):
+        table.add_column(column, justify="left" if column == "stage" else "right")
+    medians = {}
+    for stage in ("baseline", "decode", "hash", "fold", "hash and fold", "encode", "total"):
+        each = [one[stage] / count * 1e6 for one in measured]
+        medians[stage] = statistics.median(each)
+        ratio = statistics.median(one[stage] / one["baseline"] for one in measured)
+        name = f"{stage} (msgpack.unpackb alone)" if stage == "baseline" else stage
+        table.add_row(name, *(f"{value:.2f}" for value in (medians[stage], min(each), max(each), ratio)))
+    Console().print(table)
+    stages = {stage: round(medians[stage], 2) for stage in ("decode", "hash", "fold", "encode", "total")}
+    print(json.dumps({"bench": "judge", "events": count, "us_per_event": stages}))
+
+
+if __name__ == "__main__":
+    main()
