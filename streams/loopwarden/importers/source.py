@@ -47,11 +47,13 @@ class Source:
         packed = io.BufferedReader(raw, _HEAD_BYTES)
         self._compressed = packed.peek(2)[:2] == _GZIP_MAGIC
         self._plain = io.BufferedReader(gzip.GzipFile(fileobj=packed), _HEAD_BYTES) if self._compressed else packed
+        self.head = b""
+        self._failure: Exception | None = None
         try:
             self.head = self._plain.peek(_HEAD_BYTES)
-        except (OSError, EOFError, zlib.error):
-            # `lines` meets it again, and reports it with its line.
-            self.head = b""
+        except (OSError, EOFError, zlib.error) as error:
+            # For `lines` to report; reading on would meet another one.
+            self._failure = error
 
     @property
     def position(self) -> int:
@@ -64,6 +66,8 @@ class Source:
         while True:
             number += 1
             try:
+                if self._failure is not None:
+                    raise self._failure
                 text = self._plain.readline(MAX_LINE_BYTES + 1)
                 if len(text) > MAX_LINE_BYTES:
                     yield BadLine(number, f"a line must be at most {MAX_LINE_BYTES} bytes long: this one is left out")

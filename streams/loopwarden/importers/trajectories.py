@@ -13,7 +13,6 @@ from typing import Any, Final
 from loopwarden.importers.ids import event_id, run_prefix
 from loopwarden.importers.items import BadLine, Item, WireEvent
 from loopwarden.importers.rows import Row
-from loopwarden_schemas.digests import id_hash
 from loopwarden_schemas.events import MAX_NAME_BYTES
 
 _NOTHING: Final = object()
@@ -26,14 +25,14 @@ def recognises(value: Any) -> bool:
 
 def read(rows: Iterable[Row | BadLine]) -> Iterator[Item]:
     """Return the events of each run. A run with a mistake in it is left out whole: a gap would change its counts."""
-    seen: dict[int, int] = {}
+    seen: dict[str, int] = {}
     for row in rows:
         if isinstance(row, BadLine):
             yield row
             continue
         mistake = _mistake(row.value)
         if mistake is None:
-            first = seen.setdefault(id_hash(row.value["run"]), row.line)
+            first = seen.setdefault(row.value["run"], row.line)
             if first != row.line:
                 mistake = f"run: must be unique in the file, but line {first} has {row.value['run']!r} too"
         if mistake is None:
