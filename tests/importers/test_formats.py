@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopwarden.importers import OPENCLAW, TRAJECTORIES, WIRE, BadLine, InputError, check, read_events
@@ -91,6 +91,7 @@ json_values = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(json_values, max_size=6), st.sampled_from([STARTED, TRAJECTORY, SESSION]))
 def test_no_json_makes_reading_fail(values: list[Any], first: dict[str, Any]) -> None:
     lines = b"\n".join(json.dumps(value).encode() for value in [first, *values])
@@ -98,6 +99,7 @@ def test_no_json_makes_reading_fail(values: list[Any], first: dict[str, Any]) ->
         assert 1 <= item.line <= len(values) + 1
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_no_bytes_make_reading_fail(content: bytes) -> None:
     for item in check(read_events(source_of(content))):

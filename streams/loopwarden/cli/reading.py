@@ -31,6 +31,9 @@ class Reading:
         self.left_out: Counter[str] = Counter()
         self._items = check(read_events(source, expected))
         self._verbose = verbose
+        self._to_terminal = sys.stdout.isatty()
+        # Whoever follows a stream waits for each line, not for a full buffer.
+        self._live = source.size is None
         self._bar = ReadingBar(source.name, source.size, lambda: source.position)
 
     def events(self) -> Iterator[Checked]:
@@ -62,16 +65,18 @@ class Reading:
 
     def write(self, line: bytes) -> None:
         """Write a line to standard output while the file is read."""
-        if sys.stdout.isatty():
+        if self._to_terminal:
             self._bar.hide()
         sys.stdout.buffer.write(line + b"\n")
+        if self._live:
+            sys.stdout.buffer.flush()
 
     def conclude(self) -> None:
         """Tell what was not taken, once the file is read."""
         if self.bad:
             say(f"{self.name}: {plural(self.bad, 'bad line')}")
         if self.left_out and not self._verbose:
-            say(f"{self.name}: {plural(self.left_out.total(), 'thing')} left out, --verbose shows what")
+            say(f"{self.name}: {plural(self.left_out.total(), 'item')} left out, --verbose shows what")
         for what, count in sorted(self.left_out.items()) if self._verbose else ():
             say(f"{self.name}: left out {count:,} times: {what}")
 

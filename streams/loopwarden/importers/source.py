@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 from loopwarden.importers.items import BadLine, InputError
 
@@ -96,9 +96,11 @@ def open_source(path: Path | str) -> Iterator[Source]:
         InputError: there is no such file, or it must not be read.
     """
     if str(path) == STDIN:
-        # Unbuffered where it can be had: a buffer would wait until it is full, and events may come slowly.
-        unbuffered: io.RawIOBase = getattr(sys.stdin.buffer, "raw", cast(io.RawIOBase, sys.stdin.buffer))
-        yield Source("standard input", unbuffered, None)
+        if sys.stdin is None:
+            raise InputError("standard input: is closed")
+        # Unbuffered, since a buffer would wait until it is full, and events may come slowly.
+        with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as stream:
+            yield Source("standard input", stream, None)
         return
     try:
         file = Path(path).open("rb", buffering=0)  # noqa: SIM115 closed below; opening alone may fail as a mistake

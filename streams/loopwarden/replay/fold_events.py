@@ -70,6 +70,11 @@ class Folder:
         self._swept_up_to = -1
         self._sweep_at = _FIRST_SWEEP
 
+    @property
+    def runs_held(self) -> int:
+        """How many runs' states are held."""
+        return len(self._states)
+
     def fold(self, event: Event) -> Folded:
         """Fold the next event."""
         if isinstance(event, PolicyApplied):

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import Ran
+
+HEAVY = ("faust", "aiokafka", "kafka", "jgo", "pydantic", "loopwarden.judge", "loopwarden.worker", "loopwarden.broker")
+
+
+def test_help_imports_nothing_heavy() -> None:
+    program = (
+        "import sys\nfrom loopwarden.cli import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    "command", [(), ("judge",), ("import",), ("import", "sessions"), ("import", "trajectories"), ("policy", "check")]
+)
+def test_help_tells_the_exit_codes(command: tuple[str, ...], run: Callable[..., Ran]) -> None:
+    code, out, _ = run(*command, "--help")
+
+    assert code == 0
+    assert "xit code" in out
+
+
+def test_version_names_the_rules(run: Callable[..., Ran]) -> None:
+    code, out, _ = run("version")
+
+    assert code == 0
+    assert out.startswith("loopwarden 0.")
+    assert "rules 1" in out
+
+
+def test_a_mistake_shows_no_traceback(run: Callable[..., Ran]) -> None:
+    assert run("judge", "nowhere.jsonl") == (2, "", "loopwarden: nowhere.jsonl: there is no such file\n")
+
+
+@pytest.mark.parametrize("arguments", [("--debug", "judge", "nowhere.jsonl"), ("judge", "nowhere.jsonl", "--debug")])
+def test_debug_shows_it_wherever_it_stands(arguments: tuple[str, ...], run: Callable[..., Ran]) -> None:
+    code, _, err = run(*arguments)
+
+    assert code == 2
+    assert "Traceback" in err
+    assert err.endswith("loopwarden: nowhere.jsonl: there is no such file\n")
+
+
+def test_what_follows_two_dashes_is_no_option(run: Callable[..., Ran]) -> None:
+    code, _, err = run("judge", "--", "--debug")
+
+    assert (code, err) == (2, "loopwarden: --debug: there is no such file\n")
+
+
+def test_wrong_usage_is_exit_code_2(run: Callable[..., Ran]) -> None:
+    for arguments in (("judge",), ("nonsense",), ("judge", "a", "--nonsense")):
+        code, out, err = run(*arguments)
+        assert (code, out) == (2, "")
+        assert "Usage:" in err
+
+
+def test_an_error_of_ours_says_so_and_how_to_see_it(
+    run: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import loopwarden.cli.judging
+
+    def broken(*_: object) -> None:
+        raise KeyError("lost")
+
+    monkeypatch.setattr(loopwarden.cli.judging, "judge_file", broken)
+
+    assert run("judge", tmp_path) == (70, "", "loopwarden: a bug of ours: KeyError: 'lost' (--debug shows where)\n")
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    file = tmp_path / "runs.jsonl"
+    trajectory = '{"run":"%d","events":[{"tool":"t","args":{},"result":"x"}]}\n'
+    file.write_text("".join(trajectory % number for number in range(20_000)))
+    command = [sys.executable, "-m", "loopwarden.cli", "import", "trajectories", str(file)]
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith(b"{")
+        process.stdout.close()
+        assert b"Traceback" not in process.stderr.read()
+        process.wait(timeout=60)
