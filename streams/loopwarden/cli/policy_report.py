@@ -48,9 +48,8 @@ def _show(file: str, document: PolicyDocument, agent: str | None) -> None:
 
     policy = document.resolve(agent)
     whose = "agents without settings of their own" if agent is None else f"agent {printable(agent)}"
-    table = Table(
-        "setting", "value", "origin", title=f"{printable(file)}: the policy for {whose}", title_justify="left"
-    )
+    print(f"{printable(file)}: the policy for {whose}")
+    table = Table("setting", "value", "origin")
     for setting in effective(document, agent):
         table.add_row(setting.path, _value(setting.value), Text(_origin(setting)))
     Console(file=sys.stdout).print(table)
