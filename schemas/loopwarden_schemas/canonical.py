@@ -47,14 +47,12 @@ def canonical(value: Any) -> bytes:
 
 def _is_plain(value: Any, depth: int) -> bool:
     kind = type(value)
-    if kind is str or value is None or kind is bool:
-        return True
-    if kind is int:
-        return bool(-_SAFE_INTEGER <= value <= _SAFE_INTEGER)
     if kind is dict:
         value = value.values()
     elif kind is not list:
-        return False
+        if kind is int:
+            return bool(-_SAFE_INTEGER <= value <= _SAFE_INTEGER)
+        return kind is str or kind is bool or value is None
     if depth == 0:
         raise NotCanonical(f"nested deeper than {MAX_NESTING}")
     depth -= 1

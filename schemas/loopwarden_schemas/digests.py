@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-import xxhash
+from xxhash import xxh3_64_intdigest, xxh3_128_hexdigest
 
 from loopwarden_schemas.canonical import canonical
 
@@ -56,7 +56,7 @@ def digest(value: Any) -> str:
     Raises:
         NotCanonical: the value has no canonical JSON.
     """
-    return xxhash.xxh3_128_hexdigest(canonical(value))
+    return xxh3_128_hexdigest(canonical(value))
 
 
 @lru_cache(maxsize=4096)
@@ -200,9 +200,8 @@ def short_id(text: str) -> str:
     """Return an id as it is kept and shown: itself, or where it is over 64 bytes its XXH3-128."""
     if len(text) <= MAX_KEPT_ID_BYTES and (text.isascii() or len(text.encode()) <= MAX_KEPT_ID_BYTES):
         return text
-    return xxhash.xxh3_128_hexdigest(text.encode())
+    return xxh3_128_hexdigest(text.encode())
 
 
-def id_hash(text: str, seed: int = 0) -> int:
-    """Return the 8-byte hash that stands for an id or a name which is only ever compared."""
-    return xxhash.xxh3_64_intdigest(text.encode(), seed)
+id_hash: Final = xxh3_64_intdigest
+"""`id_hash(utf8, seed=0)`: the 8-byte hash that stands for an id or a name which is only ever compared."""

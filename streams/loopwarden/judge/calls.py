@@ -53,7 +53,8 @@ def _started(state: RunState, event: ToolCallStarted, hashed: Hashed) -> Step:
     signature = window.signature(hashed.tool, hashed.args_hash or NO_ARGUMENTS, hashed.known_poll)
     step = _decide(state, signature)
     if step.finding is not None and step.finding.action == "block":
-        announced = Remembered(short_id(event.event_id), signature.args_hash, signature.known_poll)
+        known_poll = signature.known_poll or hashed.known_poll
+        announced = Remembered(short_id(event.event_id), signature.args_hash, known_poll)
         state.remember(call_id, announced)
         return step
     step.touched = _record(state, signature, hashed, short_id(event.event_id))
@@ -71,9 +72,9 @@ def _finished(state: RunState, event: ToolCallFinished, hashed: Hashed) -> Step:
         if hashed.result is None:
             return Step()
         announced = state.remembered.pop(call_id)
-        signature = window.signature(
-            hashed.tool, hashed.args_hash or announced.args_hash, hashed.known_poll or announced.known_poll
-        )
+        if hashed.args_hash is None:
+            hashed.args_hash, hashed.known_poll = announced.args_hash, hashed.known_poll or announced.known_poll
+        signature = window.signature(hashed.tool, hashed.args_hash, hashed.known_poll)
         step = Step(_record(state, signature, hashed, announced.event_id))
         pending = window.calls[-1]
     else:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from loopwarden.judge import verdicts
 from loopwarden.judge.calls import Step, fold_call
 from loopwarden.judge.evidence import evidence
-from loopwarden.judge.outcome import hash_call
-from loopwarden.judge.run_state import RunState, begin, begin_again, event_identity
+from loopwarden.judge.outcome import hash_call, identity
+from loopwarden.judge.run_state import RunState, begin, begin_again
 from loopwarden_schemas.policy import PolicyDocument
 from loopwarden_schemas.structs import (
     TOOL_CALL_EVENTS,
@@ -47,19 +47,19 @@ def judge(state: RunState | None, event: EventOfRun, policy: PolicyDocument) -> 
         NotCanonical: a payload has no canonical JSON; nothing has changed then.
     """
     hashed = hash_call(event) if isinstance(event, TOOL_CALL_EVENTS) else None
-    identity = event_identity(event, hashed.call_id if hashed is not None else None)
+    who = identity(event) if hashed is None else hashed.identity
     if state is None or event.append_time > state.expires_at:
         state = begin(event, policy)
-    elif identity in state.seen:
+        state.seen.add(who)
+    elif not state.seen.add(who):
         return Judged(state, [], [])
     elif state.ended_at is not None:
         if type(event) is not RunStarted:
-            state.seen.add(identity)
             state.unjudged += 1
             return Judged(state, [], [])
         state = begin_again(state, event, policy)
-    state.seen.add(identity)
-    state.see(event.append_time)
+    if event.append_time > state.newest_at:
+        state.newest_at = event.append_time
     if state.session_id is None:
         state.session_id = event.session_id
     if state.agent_id is None:

@@ -47,37 +47,32 @@ class Orders:
         Args:
             window: The calls after the event.
             policy: Of the run.
-            touched: Signatures whose calls or outcomes the event changed, that of a call it pushed out included.
+            touched: The one or two signatures whose calls or outcomes the event changed, that of a call it pushed
+                out included.
         """
-        # What alternated before the event and what alternates now is among these three: one event appends, removes or
-        # changes one call.
-        near = [call.signature for call in window.calls[-3:]]
         if not self.calls and self.tool is None:
-            # Nearly always nothing can have become blocked, for that takes a streak or an alternation at the critical
-            # threshold, or unknown tools.
-            critical = policy.critical_threshold
-            for signature in (*near, *touched):
-                if signature.streak >= critical:
-                    break
-            else:
-                if window.tail + 1 < critical and not (near and window.calls[-1].unknown_tool):
-                    return _NO_CHANGES
-        return self._ask_again(window, policy, {signature.key for signature in (*near, *touched)})
+            # Nearly always nothing can have become blocked: a block needs a streak or an alternation at the critical
+            # threshold, or unknown tools. Without a ping-pong warning, which hides a generic block, before and after
+            # the event, only a streak that it touched can have got there.
+            warned_from = policy.warning_threshold - 1
+            if (
+                window.tail < warned_from
+                and window.previous_tail < warned_from
+                and touched[0].streak < policy.critical_threshold
+                and touched[-1].streak < policy.critical_threshold
+                and not (window.calls and window.calls[-1].unknown_tool)
+            ):
+                return _NO_CHANGES
+        # What alternated before the event and what alternates now is among the newest three: one event appends,
+        # removes or changes one call.
+        newest = [call.signature for call in window.calls[-3:]]
+        return self._ask_again(window, policy, {signature.key for signature in (*newest, *touched)})
 
     def _ask_again(self, window: Window, policy: Policy, candidates: set[tuple[str, str]]) -> Changes:
         placed: list[tuple[OrderKey, Finding]] = []
         lifted: list[OrderKey] = []
-        newest = window.calls[-1].signature if window.calls else None
-        finding = decide_block(window, newest, policy) if newest is not None else None
-        tool = newest.tool if newest is not None and finding is not None and finding.scope == "tool" else None
-        if tool != self.tool:
-            if self.tool is not None:
-                lifted.append(OrderKey("tool", self.tool, ""))
-            if tool is not None and finding is not None:
-                placed.append((OrderKey("tool", tool, ""), finding))
-            # What a tool's order covered or uncovers changes with it.
-            candidates.update(key for key in (*window.signatures, *self.calls) if key[0] in (tool, self.tool))
-            self.tool = tool
+        if self.tool is not None or (window.calls and window.calls[-1].unknown_tool):
+            self._ask_for_tool(window, policy, candidates, placed, lifted)
         for key in candidates:
             signature = window.signatures.get(key)
             finding = decide_block(window, signature, policy) if signature is not None else None
@@ -88,4 +83,27 @@ class Orders:
             elif key in self.calls:
                 del self.calls[key]
                 lifted.append(OrderKey("call", *key))
+        if not placed and not lifted:
+            return _NO_CHANGES
         return sorted(placed, key=lambda order: order[0]), sorted(lifted)
+
+    def _ask_for_tool(
+        self,
+        window: Window,
+        policy: Policy,
+        candidates: set[tuple[str, str]],
+        placed: list[tuple[OrderKey, Finding]],
+        lifted: list[OrderKey],
+    ) -> None:
+        newest = window.calls[-1].signature if window.calls else None
+        finding = decide_block(window, newest, policy) if newest is not None else None
+        tool = newest.tool if newest is not None and finding is not None and finding.scope == "tool" else None
+        if tool == self.tool:
+            return
+        if self.tool is not None:
+            lifted.append(OrderKey("tool", self.tool, ""))
+        if tool is not None and finding is not None:
+            placed.append((OrderKey("tool", tool, ""), finding))
+        # What a tool's order covered or uncovers changes with it.
+        candidates.update(key for key in (*window.signatures, *self.calls) if key[0] in (tool, self.tool))
+        self.tool = tool

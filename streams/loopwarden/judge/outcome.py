@@ -16,7 +16,17 @@ from loopwarden_schemas.digests import (
     outcome_array,
     unknown_tool_of,
 )
-from loopwarden_schemas.structs import ToolCallEvent, ToolCallFinished
+from loopwarden_schemas.structs import (
+    Compaction,
+    EventOfRun,
+    OperatorOverride,
+    RunFinished,
+    RunStarted,
+    ToolCallBlocked,
+    ToolCallEvent,
+    ToolCallFinished,
+    ToolCallStarted,
+)
 
 NO_ARGUMENTS: Final = digest(None)
 """The `args_hash` of absent arguments."""
@@ -25,17 +35,38 @@ _DIGEST: Final = re.compile("[0-9a-f]{32}")
 
 
 class Hashed(Struct, gc=False):
-    """A call's event with its payloads and its call id hashed."""
+    """A call's event with its payloads and ids hashed."""
 
     tool: str
     args_hash: str | None
     """None: neither arguments nor their hash were given."""
     known_poll: bool
     call_id: int | None
+    identity: int
+    """See `identity`."""
     result: str | None = None
     """32 hexadecimal digits. None: the result is void."""
     unknown_tool: int | None = None
     """Hash of the tool's name, where the error says that there is no such tool."""
+
+
+_KIND: Final = {
+    RunStarted: id_hash(b"run.started"),
+    ToolCallStarted: id_hash(b"tool_call.started"),
+    ToolCallFinished: id_hash(b"tool_call.finished"),
+    ToolCallBlocked: id_hash(b"tool_call.blocked"),
+    Compaction: id_hash(b"compaction"),
+    RunFinished: id_hash(b"run.finished"),
+    OperatorOverride: id_hash(b"operator.override"),
+}
+"""64 mixed bits for each type of event; part of what is stored. Small numbers would not do: XXH3 of a short id under
+one seed is often that of another short id under a neighbouring seed."""
+
+
+def identity(event: EventOfRun, call_id: int | None = None) -> int:
+    """Return the 8-byte hash that a redelivery shares: of `event_id`, `type` and `call_id` (given as its hash)."""
+    kind = _KIND[type(event)]
+    return id_hash(event.event_id.encode(), kind if call_id is None else kind ^ call_id)
 
 
 def hash_call(event: ToolCallEvent) -> Hashed:
@@ -46,12 +77,13 @@ def hash_call(event: ToolCallEvent) -> Hashed:
     """
     tool = normalise_tool(event.tool)
     args = event.args
-    call_id = None if event.call_id is None else id_hash(event.call_id)
+    call_id = None if event.call_id is None else id_hash(event.call_id.encode())
+    who = identity(event, call_id)
     if args is UNSET:
         args = None
-        hashed = Hashed(tool, event.args_hash, event.known_poll is True or is_known_poll(tool, None), call_id)
+        hashed = Hashed(tool, event.args_hash, event.known_poll is True or is_known_poll(tool, None), call_id, who)
     else:
-        hashed = Hashed(tool, digest(args), event.known_poll is True or is_known_poll(tool, args), call_id)
+        hashed = Hashed(tool, digest(args), event.known_poll is True or is_known_poll(tool, args), call_id, who)
     if type(event) is ToolCallFinished:
         if event.error is not UNSET:
             text = error_text(event.error)
@@ -68,7 +100,7 @@ def hash_call(event: ToolCallEvent) -> Hashed:
 
 
 def _name_hash(name: str | None) -> int | None:
-    return None if name is None else id_hash(name.lower())
+    return None if name is None else id_hash(name.lower().encode())
 
 
 def _in_32_digits(result_hash: str) -> str:

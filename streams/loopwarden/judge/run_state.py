@@ -11,17 +11,10 @@ from loopwarden.judge.guard import Guard
 from loopwarden.judge.orders import Orders
 from loopwarden.judge.warnings import Warnings
 from loopwarden.judge.window import Window
-from loopwarden_schemas.digests import id_hash
 from loopwarden_schemas.policy import Policy, PolicyDocument
 from loopwarden_schemas.structs import (
-    Compaction,
     EventOfRun,
-    OperatorOverride,
-    RunFinished,
     RunStarted,
-    ToolCallBlocked,
-    ToolCallFinished,
-    ToolCallStarted,
 )
 
 IDLE_MS: Final = 24 * 3600 * 1000
@@ -36,23 +29,6 @@ MAX_SEEN: Final = 128
 MAX_REMEMBERED: Final = 64
 """How many call ids are remembered that the window does not hold any more, or never held."""
 
-_KIND: Final = {
-    RunStarted: 1,
-    ToolCallStarted: 2,
-    ToolCallFinished: 3,
-    ToolCallBlocked: 4,
-    Compaction: 5,
-    RunFinished: 6,
-    OperatorOverride: 7,
-}
-"""A number for each type of event; part of what is stored."""
-
-
-def event_identity(event: EventOfRun, call_id: int | None) -> int:
-    """Return the 8-byte hash that a redelivery shares: of `event_id`, `type` and `call_id` (given as its hash)."""
-    seed = _KIND[type(event)] if call_id is None else (call_id + _KIND[type(event)]) & 0xFFFF_FFFF_FFFF_FFFF
-    return id_hash(event.event_id, seed)
-
 
 class Seen:
     """The newest events of a run, to recognise redeliveries."""
@@ -63,15 +39,16 @@ class Seen:
         self.order: deque[int] = deque()
         self.identities: set[int] = set()
 
-    def __contains__(self, identity: int) -> bool:
-        return identity in self.identities
-
-    def add(self, identity: int) -> None:
-        """Remember an event; the oldest is forgotten for it."""
-        if len(self.order) == MAX_SEEN:
-            self.identities.discard(self.order.popleft())
-        self.order.append(identity)
-        self.identities.add(identity)
+    def add(self, identity: int) -> bool:
+        """Remember an event, and forget the oldest for it; return False where it is known already."""
+        identities, order = self.identities, self.order
+        if identity in identities:
+            return False
+        if len(order) == MAX_SEEN:
+            identities.discard(order.popleft())
+        order.append(identity)
+        identities.add(identity)
+        return True
 
 
 class Remembered(Struct, gc=False):
@@ -89,7 +66,6 @@ class RunState:
         "agent_id",
         "begun",
         "ended_at",
-        "expires_at",
         "guard",
         "index",
         "n",
@@ -115,8 +91,6 @@ class RunState:
         """Verdicts published so far."""
         self.newest_at = begun
         self.ended_at: int | None = None
-        self.expires_at = begun + IDLE_MS
-        """The append time (ms) after which an event finds a fresh run."""
         self.session_id: str | None = None
         self.agent_id: str | None = None
         self.policy = policy
@@ -134,11 +108,10 @@ class RunState:
         self.offset = -1
         self.index = 0
 
-    def see(self, at: int) -> None:
-        """An event was appended at this time (ms)."""
-        if at > self.newest_at:
-            self.newest_at = at
-            self.expires_at = at + IDLE_MS
+    @property
+    def expires_at(self) -> int:
+        """The append time (ms) after which an event finds a fresh run."""
+        return self.newest_at + IDLE_MS if self.ended_at is None else self.ended_at + ENDED_MS
 
     def end(self, at: int) -> None:
         """The run is over: its window, orders and warnings are gone, what follows for an hour is only counted."""
@@ -146,7 +119,6 @@ class RunState:
         self.orders, self.warnings, self.guard = Orders(), Warnings(), Guard()
         self.remembered = {}
         self.ended_at = at
-        self.expires_at = at + ENDED_MS
 
     def remember(self, call_id: int | None, call: Remembered) -> None:
         """Keep what a later outcome of a call outside the window needs; the oldest of 64 is forgotten for it."""

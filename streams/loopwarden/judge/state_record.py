@@ -69,11 +69,9 @@ def thaw(value: bytes) -> RunState:
     state = RunState(record.run_id, record.begun, _policy(tuple(record.policy)))
     state.offset, state.index = record.offset, record.index
     state.n = record.n
-    state.see(record.newest_at)
-    if record.ended_at is not None:
-        state.end(record.ended_at)
+    state.newest_at, state.ended_at = record.newest_at, record.ended_at
     state.session_id, state.agent_id = record.session_id, record.agent_id
-    signatures = [Signature(s.tool, unpack_hash(s.args_hash), s.known_poll) for s in record.signatures]
+    signatures = [Signature((s.tool, unpack_hash(s.args_hash)), s.known_poll) for s in record.signatures]
     _refill(state.window, record.calls, signatures)
     state.remembered = {
         call.call_id: Remembered(call.event_id, unpack_hash(call.args_hash), call.known_poll)

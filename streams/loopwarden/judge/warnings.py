@@ -50,7 +50,7 @@ class Warnings:
 
 
 def _name(signature: Signature) -> int:
-    return id_hash(f"{signature.tool} {signature.args_hash}")
+    return id_hash(f"{signature.tool} {signature.args_hash}".encode())
 
 
 def _key(finding: Finding, window: Window, signature: Signature) -> WarningKey:
@@ -59,5 +59,5 @@ def _key(finding: Finding, window: Window, signature: Signature) -> WarningKey:
         first, second = sorted((name, _name(window.calls[-1].signature)))
         return ("ping_pong", first, second)
     if finding.detector == "known_poll_no_progress":
-        return (finding.detector, name, id_hash(signature.newest_result or ""))
+        return (finding.detector, name, id_hash((signature.newest_result or "").encode()))
     return (finding.detector, name, 0)

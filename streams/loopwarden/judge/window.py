@@ -7,49 +7,62 @@ plain model they are compared with. (Reference, sections 4 and 5.)
 
 from __future__ import annotations
 
+from msgspec import Struct
 
-class Signature:
+
+class Signature(Struct, eq=False, gc=False):
     """A tool and its arguments, with what the window knows of them."""
 
-    __slots__ = ("args_hash", "calls", "key", "known_poll", "newest_result", "outcomes", "streak", "tool")
+    key: tuple[str, str]
+    """Tool and `args_hash`."""
+    known_poll: bool
+    """Whether any call of it that was recorded said so: a decision must not depend on what the call at hand says, for
+    the runner refuses by tool and arguments alone."""
+    calls: int = 0
+    """Calls of this signature in the window, pending or not (the reference's N)."""
+    outcomes: int = 0
+    """How many of them have an outcome."""
+    streak: int = 0
+    """How many of the newest outcomes, in call order, are identical (the reference's S)."""
+    newest_result: str | None = None
 
-    def __init__(self, tool: str, args_hash: str, known_poll: bool) -> None:
-        self.tool = tool
-        self.args_hash = args_hash
-        self.key = (tool, args_hash)
-        self.known_poll = known_poll
-        """Whether any call of it that was recorded said so: a decision must not depend on what the call at hand says,
-        for the runner refuses by tool and arguments alone."""
-        self.calls = 0
-        """Calls of this signature in the window, pending or not (the reference's N)."""
-        self.outcomes = 0
-        """How many of them have an outcome."""
-        self.streak = 0
-        """How many of the newest outcomes, in call order, are identical (the reference's S)."""
-        self.newest_result: str | None = None
+    @property
+    def tool(self) -> str:
+        return self.key[0]
+
+    @property
+    def args_hash(self) -> str:
+        return self.key[1]
 
 
-class Recorded:
+class Recorded(Struct, eq=False, gc=False):
     """One call in the window; `result` is None while it is pending. Its id and an unknown tool's name are hashes."""
 
-    __slots__ = ("call_id", "event_id", "lone", "result", "signature", "unknown_streak", "unknown_tool")
-
-    def __init__(self, signature: Signature, call_id: int | None, event_id: str, lone: bool) -> None:
-        self.signature = signature
-        self.call_id = call_id
-        self.event_id = event_id
-        self.lone = lone
-        """Made by a `finished` whose `started` has not been met yet."""
-        self.result: str | None = None
-        self.unknown_tool: int | None = None
-        self.unknown_streak = 0
-        """Contiguous calls up to this one, of its tool, that all failed with its unknown-tool name."""
+    signature: Signature
+    call_id: int | None
+    event_id: str
+    lone: bool
+    """Made by a `finished` whose `started` has not been met yet."""
+    result: str | None = None
+    unknown_tool: int | None = None
+    unknown_streak: int = 0
+    """Contiguous calls up to this one, of its tool, that all failed with its unknown-tool name."""
 
 
 class Window:
     """At most `size` newest calls of a run, oldest first."""
 
-    __slots__ = ("calls", "lone", "pending", "signatures", "size", "tail", "tail_conflicts", "tail_pending")
+    __slots__ = (
+        "calls",
+        "lone",
+        "pending",
+        "previous_tail",
+        "signatures",
+        "size",
+        "tail",
+        "tail_conflicts",
+        "tail_pending",
+    )
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -61,6 +74,8 @@ class Window:
         """How many calls are lone."""
         self.tail = 0
         """Length of the longest suffix of calls in which two signatures alternate."""
+        self.previous_tail = 0
+        """Its length before the last call came, went or changed."""
         self.tail_pending = 0
         """How many calls of the tail have no outcome."""
         self.tail_conflicts = 0
@@ -68,7 +83,8 @@ class Window:
 
     def signature(self, tool: str, args_hash: str, known_poll: bool) -> Signature:
         """Return the signature; where the window holds no call of it, a new one with zero counters."""
-        return self.signatures.get((tool, args_hash)) or Signature(tool, args_hash, known_poll)
+        key = (tool, args_hash)
+        return self.signatures.get(key) or Signature(key, known_poll)
 
     def alternation(self, signature: Signature) -> int:
         """Return how long the alternation would be with a call of this signature, 0 if it would not go on (A)."""
@@ -90,6 +106,7 @@ class Window:
 
     def record(self, signature: Signature, call_id: int | None, event_id: str, lone: bool = False) -> Recorded | None:
         """Append a pending call; return the call that left the window for it."""
+        self.previous_tail = self.tail
         evicted = self._evict() if len(self.calls) == self.size else None
         call = Recorded(signature, call_id, event_id, lone)
         if lone:
@@ -122,12 +139,12 @@ class Window:
                 self.tail_conflicts -= 1
         if oldest.result is None:
             self.pending.pop(0)
-        if oldest.lone:
-            self.lone -= 1
         self._forget(oldest)
         return oldest
 
     def _forget(self, call: Recorded) -> None:
+        if call.lone:
+            self.lone -= 1
         signature = call.signature
         signature.calls -= 1
         if signature.calls == 0:
@@ -143,7 +160,7 @@ class Window:
             if call_id is not None:
                 if call.call_id == call_id:
                     return call
-            elif call.signature.args_hash == args_hash and call.signature.tool == tool:
+            elif call.signature.key == (tool, args_hash):
                 return call
         return None
 
@@ -205,14 +222,14 @@ class Window:
         """Take a pending call out, as if it had never been made."""
         self.calls.remove(call)
         self.pending.remove(call)
-        if call.lone:
-            self.lone -= 1
         self._forget(call)
         self._recount_neighbours()
 
     def change_signature(self, call: Recorded, signature: Signature) -> None:
         """A pending call was executed with another tool or other arguments than announced."""
         self._forget(call)
+        if call.lone:
+            self.lone += 1
         call.signature = signature
         if signature.calls == 0:
             self.signatures[signature.key] = signature
@@ -233,6 +250,7 @@ class Window:
     def _recount_neighbours(self) -> None:
         """Count again what depends on who stands beside whom: the alternating tail and the unknown-tool streaks."""
         calls = self.calls
+        self.previous_tail = self.tail
         tail = min(len(calls), 1)
         if len(calls) >= 2 and calls[-1].signature is not calls[-2].signature:
             tail = 2
