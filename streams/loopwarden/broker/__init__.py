@@ -1,18 +1,16 @@
-"""Apache Kafka on one's own machine, and topics created through the admin API of any Kafka."""
+"""Apache Kafka on one's own machine."""
 
-from loopwarden.broker.admin import admin_client, create_topics
 from loopwarden.broker.errors import (
     BrokerError,
     BrokerFailed,
-    BrokerUnavailable,
     DataDirInUse,
     DownloadFailed,
     JarChanged,
     MissingExtra,
-    TopicsFailed,
 )
 from loopwarden.broker.local import LocalBroker
 from loopwarden.broker.progress import Progress, progress_bar
+from loopwarden.client import BrokerUnavailable, TopicsFailed, admin_client, create_topics
 
 __all__ = [
     "BrokerError",

@@ -1,4 +1,4 @@
-"""What can go wrong with a broker. Each message says what, where, and the way out; none needs a traceback.
+"""What can go wrong with the broker on this machine. Each message says what, where, and the way out.
 
 BrokerError
   MissingExtra        the packages that bring Java and Kafka are not installed
@@ -6,8 +6,8 @@ BrokerError
   JarChanged          a jar is not the one that was pinned
   DataDirInUse        another broker runs on these data
   BrokerFailed        Kafka stopped, or did not become ready
-  BrokerUnavailable   nothing answers as Kafka at an address
-  TopicsFailed        a topic could not be created, or has no leader
+
+What can go wrong with any cluster is in `loopwarden.client.errors`.
 """
 
 
@@ -39,11 +39,3 @@ class DataDirInUse(BrokerError):
 
 class BrokerFailed(BrokerError):
     """Kafka stopped, or did not become ready in time."""
-
-
-class BrokerUnavailable(BrokerError):
-    """Nothing answers as Kafka at an address."""
-
-
-class TopicsFailed(BrokerError):
-    """A topic could not be created, or has no leader in time."""

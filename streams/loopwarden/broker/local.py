@@ -13,15 +13,16 @@ import uuid
 from pathlib import Path
 from types import TracebackType
 
-from loopwarden.broker.admin import admin_client, wait_for_leaders
 from loopwarden.broker.data_dir import DataDir, lock, write_owner
-from loopwarden.broker.errors import BrokerFailed, BrokerUnavailable, TopicsFailed
+from loopwarden.broker.errors import BrokerFailed
 from loopwarden.broker.jars import ensure_jars
 from loopwarden.broker.java import BROKER, STORAGE_TOOL, command, java
 from loopwarden.broker.ports import free_port
 from loopwarden.broker.process import spawn
 from loopwarden.broker.progress import Progress, silent
 from loopwarden.broker.properties import HOST, node_properties, render
+from loopwarden.client import BrokerUnavailable, TopicsFailed, admin_client
+from loopwarden.client.admin import wait_for_leaders
 
 DEFAULT_PORT = 9092
 

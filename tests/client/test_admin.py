@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import pytest
 from kafka.admin import ConfigResource
 
-from loopwarden.broker import BrokerUnavailable, LocalBroker, TopicsFailed, admin_client, create_topics
+from loopwarden.broker import LocalBroker
 from loopwarden.broker.ports import free_port
+from loopwarden.client import BrokerUnavailable, TopicsFailed, WrongSetting, admin_client, create_topics
 from loopwarden_schemas.topics import Topics, declared_topics
 
 
@@ -91,7 +92,7 @@ def test_a_name_that_does_not_exist_is_named() -> None:
 
 @pytest.mark.parametrize("address", ["", "host:", ":9092", "host:port", "host:70000", "127.0.0.1:9092,", "host:0"])
 def test_what_is_no_address_is_refused_with_the_rule(address: str) -> None:
-    with pytest.raises(BrokerUnavailable, match=r"each must be HOST:PORT with a port from 1 to 65535"):
+    with pytest.raises(WrongSetting, match=r"each must be HOST:PORT with a port from 1 to 65535"):
         create_topics(address, declared_topics())
 
 
