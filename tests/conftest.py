@@ -4,11 +4,19 @@ import secrets
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
     from loopwarden.broker import LocalBroker
     from loopwarden_schemas.topics import Topics
+
+
+# The same examples on every run and no deadlines, so that a red build is a fault; `--hypothesis-profile=search` looks
+# for new ones.
+hypothesis.settings.register_profile("suite", derandomize=True, deadline=None, print_blob=True, max_examples=100)
+hypothesis.settings.register_profile("search", deadline=None, print_blob=True, max_examples=10_000)
+hypothesis.settings.load_profile("suite")
 
 
 def pytest_configure(config: pytest.Config) -> None:

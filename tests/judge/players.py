@@ -11,11 +11,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import asdict
 
-from .recount import Run, recount
 from loopwarden.judge import RunState, freeze, judge, thaw
 from loopwarden_schemas.codec import Rejected, event_from_value
 from loopwarden_schemas.policy import PolicyDocument
 from loopwarden_schemas.structs import Decision, EventOfRun, PolicyApplied
+
+from .recount import Run, recount
 
 OrderSet: TypeAlias = frozenset[tuple[str, str, str]]
 """(scope, tool, args_hash or "")"""
