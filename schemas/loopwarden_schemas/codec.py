@@ -15,8 +15,8 @@ from msgspec import UNSET
 from pydantic import ValidationError
 
 from loopwarden_schemas import structs
-from loopwarden_schemas.events import EVENT, EVENT_TYPES, MAX_EVENTS_PER_RECORD, MAX_RECORD_BYTES
-from loopwarden_schemas.structs import Event, Verdict
+from loopwarden_schemas.events import EVENT, EVENT_TYPES, MAX_EVENTS_PER_RECORD, MAX_NAME_BYTES, MAX_RECORD_BYTES
+from loopwarden_schemas.structs import Event, PolicyApplied, Verdict
 
 MESSAGEPACK: Final = "application/msgpack"
 JSON: Final = "application/json"
@@ -34,6 +34,10 @@ Reason: TypeAlias = Literal[
     "judge_failed",
 ]
 """Why an event goes to the dead letters. The last four are found by the reader of the topic, not by this module."""
+
+
+_SURELY_SHORT: Final = MAX_NAME_BYTES // 4
+"""So many characters are within the limit, whatever they are."""
 
 
 class Rejected(msgspec.Struct, frozen=True, gc=False):
@@ -85,11 +89,15 @@ def decode_record(
     if type(decoded) is list:
         if not 0 < len(decoded) <= MAX_EVENTS_PER_RECORD:
             return [_wrong_length(len(decoded))]
-        for event in decoded:
-            event.append_time = event.ts if append_time is None else append_time
-        return decoded
-    decoded.append_time = decoded.ts if append_time is None else append_time
-    return [decoded]
+    else:
+        decoded = [decoded]
+    for event in decoded:
+        if len(event.event_id) > _SURELY_SHORT and not event.event_id.isascii():
+            return _decode_one_by_one(value, append_time, is_json)
+        if type(event) is not PolicyApplied and len(event.run_id) > _SURELY_SHORT and not event.run_id.isascii():
+            return _decode_one_by_one(value, append_time, is_json)
+        event.append_time = event.ts if append_time is None else append_time
+    return decoded
 
 
 def _is_json(value: bytes, content_type: str | None) -> bool:

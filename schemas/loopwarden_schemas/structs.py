@@ -14,6 +14,8 @@ from msgspec import UNSET, Meta, Struct
 # 64 characters are at most 256 bytes, the limit of the contract; longer names take the pydantic path.
 Name = Annotated[str, Meta(min_length=1, max_length=64)]
 ToolName = Annotated[str, Meta(max_length=64)]
+# Run and event ids are often made of paths; `codec` asks the pydantic models about those that are not ASCII.
+LongName = Annotated[str, Meta(min_length=1, max_length=256)]
 # ASCII only, so that characters are bytes; other hashes take the pydantic path.
 Hash = Annotated[str, Meta(pattern="^[ -~]{1,64}$")]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
@@ -32,7 +34,7 @@ class LogEvent(Struct, kw_only=True, tag_field="type", gc=False):
     """What every event has. `append_time` (ms) is the broker's and set by the reader; in files it is `ts`."""
 
     schema: Literal[1] = 1
-    event_id: Name
+    event_id: LongName
     ts: Count
     session_id: Name | None = None
     agent_id: Name | None = None
@@ -46,7 +48,7 @@ class LogEvent(Struct, kw_only=True, tag_field="type", gc=False):
 class RunEvent(LogEvent, kw_only=True, gc=False):
     """An event of one run."""
 
-    run_id: Name
+    run_id: LongName
 
 
 class RunStarted(RunEvent, kw_only=True, tag="run.started", gc=False):
