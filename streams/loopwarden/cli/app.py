@@ -38,14 +38,23 @@ app = _group(
 )
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        version()
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     debug: Annotated[
         bool, typer.Option("--debug", help="Show the traceback of an error. It may stand anywhere on the line.")
     ] = False,
+    show_version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version and exit.")
+    ] = False,
 ) -> None:
-    # Taken off the line by `main`, before typer sees it; declared here for --help.
-    del debug
+    # Taken off the line by `main`, before typer sees it, or done by its callback; declared here for --help.
+    del debug, show_version
 
 
 app.command("judge")(judge)
