@@ -26,8 +26,18 @@ def _at_most(limit: int) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _also_in_lower_case(name: str) -> str:
+    # Tools are kept in lower case, which is longer for some letters; the bound of a run's state counts on the limit.
+    size = len(name.lower().encode("utf-8", "surrogatepass"))
+    if size > MAX_NAME_BYTES:
+        raise ValueError(f"must be at most {MAX_NAME_BYTES} bytes in lower case, got {size}")
+    return name
+
+
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_BYTES), _at_most(MAX_NAME_BYTES)]
-ToolName = Annotated[str, Field(max_length=MAX_NAME_BYTES), _at_most(MAX_NAME_BYTES)]
+ToolName = Annotated[
+    str, Field(max_length=MAX_NAME_BYTES), _at_most(MAX_NAME_BYTES), AfterValidator(_also_in_lower_case)
+]
 Hash = Annotated[str, Field(min_length=1, max_length=MAX_HASH_BYTES), _at_most(MAX_HASH_BYTES)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Amount = Annotated[float, Field(ge=0, le=1e15)]
