@@ -6,18 +6,21 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
 _TETHER = Path(__file__).with_name("tether.py")
 
 
-def spawn(command: Sequence[str], output: Path, keep_open: int) -> subprocess.Popen[bytes]:
+def spawn(
+    command: Sequence[str], output: Path, keep_open: int | None = None, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
     """Starts `command`, its output appended to a file, and returns at once.
 
     In a session of its own, so that a terminal's Ctrl-C reaches us only and we stop it in order. Killed by the system
     when our process ends, however that happens (Linux). The descriptor `keep_open` stays open in it until it ends.
+    `environment` is the process's; None: ours.
     """
     started: Future[subprocess.Popen[bytes]] = Future()
 
@@ -30,7 +33,8 @@ def spawn(command: Sequence[str], output: Path, keep_open: int) -> subprocess.Po
                     stdout=file,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
-                    pass_fds=[keep_open],
+                    pass_fds=[] if keep_open is None else [keep_open],
+                    env=environment,
                 )
         except BaseException as error:
             started.set_exception(error)
@@ -40,5 +44,5 @@ def spawn(command: Sequence[str], output: Path, keep_open: int) -> subprocess.Po
 
     # What the system ties the child to is the thread that started it: this one lives exactly as long as the child does,
     # while the caller's may be a short one.
-    threading.Thread(target=own, daemon=True, name="loopwarden-broker").start()
+    threading.Thread(target=own, daemon=True, name=f"owner of {command[0]}").start()
     return started.result()

@@ -12,8 +12,14 @@ import typer
 from loopwarden.cli.import_sessions import import_sessions
 from loopwarden.cli.import_trajectories import import_trajectories
 from loopwarden.cli.judge import judge
+from loopwarden.cli.policy_apply import policy_apply
 from loopwarden.cli.policy_check import policy_check
+from loopwarden.cli.policy_show import policy_show
+from loopwarden.cli.policy_status import policy_status
+from loopwarden.cli.publish import publish
 from loopwarden.cli.version import version
+from loopwarden.cli.watch import watch
+from loopwarden.cli.worker import worker
 
 _EXIT_CODES: Final = (
     "Exit codes: 0 all is well; 1 there are findings or problems, as each command says; "
@@ -57,6 +63,9 @@ def options(
     del debug, show_version
 
 
+app.command("worker")(worker)
+app.command("publish")(publish)
+app.command("watch")(watch)
 app.command("judge")(judge)
 app.command("version")(version)
 
@@ -68,3 +77,6 @@ importing.command("sessions")(import_sessions)
 policy = _group("Look at policies and apply them.")
 app.add_typer(policy, name="policy")
 policy.command("check")(policy_check)
+policy.command("apply")(policy_apply)
+policy.command("status")(policy_status)
+policy.command("show")(policy_show)

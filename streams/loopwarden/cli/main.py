@@ -13,7 +13,9 @@ from loopwarden.cli.terminal import printable
 _MISTAKES: Final = frozenset(
     (
         "loopwarden.broker.errors.BrokerError",
+        "loopwarden.client.errors.ClusterError",
         "loopwarden.importers.items.InputError",
+        "loopwarden.worker.errors.WorkerError",
         "loopwarden_schemas.policy_file.PolicyError",
         "loopwarden.cli.mistakes.Mistake",
     )

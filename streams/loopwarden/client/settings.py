@@ -45,13 +45,13 @@ class Connection:
             # An empty variable counts as not given: that is how compose files and unit files leave one out.
             source = next((name for name in SERVERS_VARIABLES if variables.get(name, "").strip()), "")
             servers = variables[source] if source else DEFAULT_SERVERS
-        servers = servers.strip().removeprefix(_SCHEME)
+        each = [server.strip().removeprefix(_SCHEME) for server in servers.split(",")]
         try:
-            for server in servers.split(","):
-                host_and_port(server.strip())
+            for server in each:
+                host_and_port(server)
         except WrongSetting as error:
             raise WrongSetting(f"{source}: {error}") from None
-        connection = cls(servers, variables.get(PREFIX_VARIABLE, "").strip() if prefix is None else prefix)
+        connection = cls(",".join(each), variables.get(PREFIX_VARIABLE, "").strip() if prefix is None else prefix)
         try:
             connection.topics()
         except ValueError as error:

@@ -1,0 +1,41 @@
+"""Options of the commands that need a cluster: the same name, and the same meaning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+if TYPE_CHECKING:
+    from loopwarden.client import Connection
+
+Broker: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--broker",
+        "-b",
+        metavar="kafka://HOST:PORT",
+        help="Where Kafka is; several with commas between. Else LOOPWARDEN_BOOTSTRAP_SERVERS or "
+        "KAFKA_BOOTSTRAP_SERVERS of the environment, else localhost:9092.",
+    ),
+]
+
+Prefix: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--prefix",
+        metavar="TEXT",
+        help="Stands in front of every topic's name. Else LOOPWARDEN_TOPIC_PREFIX of the environment.",
+    ),
+]
+
+
+def connection(broker: str | None, prefix: str | None) -> Connection:
+    """Return the cluster that the options and the environment name.
+
+    Raises:
+        WrongSetting: an address or the prefix is none.
+    """
+    from loopwarden.client import Connection
+
+    return Connection.given(broker, prefix)

@@ -1,0 +1,93 @@
+"""What `loopwarden policy apply` does, and `loopwarden up --policy`."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+import time
+from pathlib import Path
+
+from loopwarden.cli.mistakes import Mistake
+from loopwarden.cli.scanning import scanning_bar
+from loopwarden.cli.terminal import plural, say
+from loopwarden.client import Applied, Connection, apply_policy
+from loopwarden.importers import STDIN
+from loopwarden_schemas.policy import PolicyDocument
+from loopwarden_schemas.policy_file import read_policy_file
+
+
+def apply_file(connection: Connection, file: str, by: str | None, why: str) -> int:
+    """Apply the policy in a file, and tell what came of it; return the exit code.
+
+    Raises:
+        Mistake: the file is not there, or no reason is given.
+        ClusterError: the broker is not there, or did not take the policy everywhere.
+    """
+    if not why.strip():
+        raise Mistake("--why: must say a reason, got none")
+    document = accepted_policy(file)
+    if document is None:
+        say("the policy was refused: what is in force stays")
+        return 1
+    applied = apply_document(connection, document, by, why)
+    print(applied_in_words(applied))
+    if not document.resolve(None).detectors_on:
+        say("this policy leaves the detectors off, since it does not say `enabled: true` for the fleet")
+    return 0
+
+
+def accepted_policy(file: str) -> PolicyDocument | None:
+    """Return the policy in a file; None where it has mistakes, which are told as its warnings are.
+
+    Raises:
+        Mistake: there is no such file, or it is no text.
+    """
+    if file == STDIN:
+        try:
+            text = sys.stdin.buffer.read().decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise Mistake(f"standard input: must be UTF-8 text, got byte 0x{error.object[error.start]:02x}") from None
+        reading = read_policy_file("standard input", text=text)
+    elif not Path(file).exists():
+        raise Mistake(f"{file}: there is no such file")
+    else:
+        reading = read_policy_file(file)
+    for told in (*reading.errors, *(f"warning: {warning}" for warning in reading.warnings)):
+        say(str(told))
+    return reading.document
+
+
+def apply_document(connection: Connection, document: PolicyDocument, by: str | None, why: str) -> Applied:
+    """Apply a policy with the name and the time of whoever asks.
+
+    Raises:
+        ClusterError: as `apply_policy`.
+    """
+    with scanning_bar("Looking for what is in force") as progress:
+        return apply_policy(
+            connection, document, by=by or _user(), why=why, ts=time.time_ns() // 1_000_000, progress=progress
+        )
+
+
+def applied_in_words(applied: Applied) -> str:
+    """Return a sentence that says what applying came to."""
+    partitions = plural(len(applied.written), "partition")
+    if applied.newly_archived:
+        return f"policy {applied.policy.number} is in force in all {partitions}, for the runs that begin from now on"
+    if applied.written:
+        which = ", ".join(map(str, applied.written))
+        return (
+            f"policy {applied.policy.number} was archived already; completed in {partitions} where it was missing:"
+            f" {which}"
+        )
+    return (
+        f"policy {applied.policy.number} was in force in all {len(applied.already)} partitions already: nothing to do"
+    )
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        # A container may run under a number that has no name.
+        return "unknown"

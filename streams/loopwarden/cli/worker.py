@@ -1,0 +1,80 @@
+"""`loopwarden worker`"""
+
+from __future__ import annotations
+
+import os
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from loopwarden.cli.cluster_options import Broker, Prefix, connection
+
+
+class LogLevel(str, Enum):
+    """What the log tells."""
+
+    debug = "debug"
+    info = "info"
+    warning = "warning"
+    error = "error"
+
+
+_NAMES = ("checkpoint_seconds", "checkpoint_events", "held_runs", "session_seconds", "data_dir")
+
+
+def worker(
+    broker: Broker = None,
+    prefix: Prefix = None,
+    checkpoint_seconds: Annotated[
+        str | None,
+        typer.Option(metavar="S", help="Time between two checkpoints. Else LOOPWARDEN_CHECKPOINT_SECONDS, else 1."),
+    ] = None,
+    checkpoint_events: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N", help="A checkpoint comes earlier after so many events. Else LOOPWARDEN_CHECKPOINT_EVENTS."
+        ),
+    ] = None,
+    held_runs: Annotated[
+        str | None, typer.Option(metavar="N", help="Runs kept decoded in memory. Else LOOPWARDEN_HELD_RUNS.")
+    ] = None,
+    session_seconds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="S", help="A dead worker's partitions go to others after so long. Else LOOPWARDEN_SESSION_SECONDS."
+        ),
+    ] = None,
+    data_dir: Annotated[
+        str | None, typer.Option(metavar="DIR", help="A folder Faust wants to have. Else LOOPWARDEN_DATA_DIR.")
+    ] = None,
+    log_level: Annotated[LogLevel, typer.Option(help="Of the log on standard error.")] = LogLevel.info,
+) -> None:
+    """Run a worker until Ctrl-C or SIGTERM: it judges `agent-events` and publishes verdicts.
+
+    Start as many as you like, up to one for each partition: they share the partitions among them. A broker that is not
+    there is tried again and again; topics that would make the guarantees false are refused. Its settings may stand in
+    the environment as well; an option comes before it.
+
+    Examples:
+
+        loopwarden worker --broker kafka://kafka-1:9092,kafka-2:9092
+
+        LOOPWARDEN_TOPIC_PREFIX=team- loopwarden worker
+
+    Exit code 0 where it was asked to stop, and what it had judged is durable; 1 where it stopped by itself, and its log
+    says why; 2 where a setting is wrong.
+    """
+    cluster = connection(broker, prefix)
+    given = dict(
+        zip(_NAMES, (checkpoint_seconds, checkpoint_events, held_runs, session_seconds, data_dir), strict=True)
+    )
+    environment = {
+        **os.environ,
+        **{f"LOOPWARDEN_{name.upper()}": value for name, value in given.items() if value is not None},
+        "LOOPWARDEN_BOOTSTRAP_SERVERS": cluster.bootstrap_servers,
+        "LOOPWARDEN_TOPIC_PREFIX": cluster.topic_prefix,
+    }
+    from loopwarden.worker import Settings, run_worker
+
+    raise typer.Exit(run_worker(Settings.from_environment(environment), log_level=log_level.value))
