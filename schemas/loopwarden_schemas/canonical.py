@@ -84,7 +84,7 @@ def _ordered(value: Any, depth: int) -> Any:
         return [_ordered(item, depth - 1) for item in value]
     for key in value:
         if not isinstance(key, str):
-            raise NotCanonical(f"keys must be strings, got {key!r}")
+            raise NotCanonical(f"keys must be strings, got {type(key).__name__}")
     by_utf16 = sorted(value, key=lambda key: key.encode("utf-16-be", "surrogatepass"))
     return {key: _ordered(value[key], depth - 1) for key in by_utf16}
 

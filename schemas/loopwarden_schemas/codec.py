@@ -61,6 +61,10 @@ _STRUCTS: Final[dict[str, type[Any]]] = {
 }
 _msgpack_events = msgspec.msgpack.Decoder(Event | list[Event])
 _json_events = msgspec.json.Decoder(Event | list[Event])
+_msgpack_event = msgspec.msgpack.Decoder(Event)
+_json_event = msgspec.json.Decoder(Event)
+_msgpack_elements = msgspec.msgpack.Decoder(list[msgspec.Raw])
+_json_elements = msgspec.json.Decoder(list[msgspec.Raw])
 _msgpack_encoder = msgspec.msgpack.Encoder()
 _json_encoder = msgspec.json.Encoder()
 _msgpack_verdict = msgspec.msgpack.Decoder(Verdict)
@@ -117,15 +121,35 @@ def _wrong_length(length: int) -> Rejected:
 
 def _decode_one_by_one(value: bytes, append_time: int | None, is_json: bool) -> list[Event | Rejected]:
     try:
+        elements = (_json_elements if is_json else _msgpack_elements).decode(value)
+    except (msgspec.MsgspecError, RecursionError):
+        return [_decode_one(value, append_time, 0, is_json)]
+    if not 0 < len(elements) <= MAX_EVENTS_PER_RECORD:
+        return [_wrong_length(len(elements))]
+    return [_decode_one(bytes(element), append_time, index, is_json) for index, element in enumerate(elements)]
+
+
+def _decode_one(value: bytes, append_time: int | None, index: int, is_json: bool) -> Event | Rejected:
+    # As alone in a record, an event is first tried as a struct, which reads nothing of unknown fields.
+    try:
+        event: Event = (_json_event if is_json else _msgpack_event).decode(value)
+    except (msgspec.MsgspecError, ValueError, RecursionError, TypeError):
+        pass
+    else:
+        if _ids_surely_fit(event):
+            event.append_time = event.ts if append_time is None else append_time
+            return event
+    try:
         decoded = orjson.loads(value) if is_json else msgpack.unpackb(value, strict_map_key=False)
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
         detail = f"not {'JSON' if is_json else 'MessagePack'}: {str(error) or type(error).__name__}"
-        return [Rejected(0, "undecodable", detail)]
-    if not isinstance(decoded, list):
-        return [event_from_value(decoded, append_time)]
-    if not 0 < len(decoded) <= MAX_EVENTS_PER_RECORD:
-        return [_wrong_length(len(decoded))]
-    return [event_from_value(item, append_time, index) for index, item in enumerate(decoded)]
+        return Rejected(index, "undecodable", detail)
+    return event_from_value(decoded, append_time, index)
+
+
+def _ids_surely_fit(event: Event) -> bool:
+    ids = [event.event_id] if isinstance(event, PolicyApplied) else [event.event_id, event.run_id]
+    return all(len(text) <= _SURELY_SHORT or text.isascii() for text in ids)
 
 
 def event_from_value(value: Any, append_time: int | None = None, index: int = 0) -> Event | Rejected:
@@ -157,9 +181,14 @@ def _first_mistakes(error: ValidationError, kind: str) -> str:
     mistakes = []
     for mistake in error.errors(include_url=False, include_context=False)[:3]:
         where = ".".join(str(part) for part in mistake["loc"] if part != kind) or kind
-        found = "" if mistake["type"] == "missing" else f", got {mistake['input']!r:.80}"
+        found = "" if mistake["type"] == "missing" else f", got {_shown(mistake['input'])}"
         mistakes.append(f"{where}: {mistake['msg']}{found}")
     return "; ".join(mistakes)
+
+
+def _shown(value: Any) -> str:
+    # Only what has nothing inside: the repr of deep arrays exceeds Python's recursion limit.
+    return f"{value!r:.80}" if value is None or isinstance(value, (str, int, float)) else type(value).__name__
 
 
 def encode_event(event: Mapping[str, Any] | list[Mapping[str, Any]]) -> bytes:

@@ -17,7 +17,7 @@ ToolName = Annotated[str, Meta(max_length=64)]
 # Run and event ids are often made of paths; `codec` asks the pydantic models about those that are not ASCII.
 LongName = Annotated[str, Meta(min_length=1, max_length=256)]
 # ASCII only, so that characters are bytes; other hashes take the pydantic path.
-Hash = Annotated[str, Meta(pattern="^[ -~]{1,64}$")]
+Hash = Annotated[str, Meta(pattern=r"^[ -~]{1,64}\Z")]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 Amount = Annotated[float, Meta(ge=0, le=1e15)]
 
