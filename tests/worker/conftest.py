@@ -269,7 +269,7 @@ def _histories(limit: int) -> list[Event]:
 @pytest.fixture(scope="session")
 def histories() -> list[Event]:
     """Some thousand events of random runs, as they would be published."""
-    return _histories(6000)
+    return _histories(3000)
 
 
 def repeated_call(run_id: str, number: int, *, tool: str = "read", result: Any = "the same") -> list[Event]:

@@ -3,11 +3,13 @@
 `loopwarden worker` calls `run_worker`; `faust -A loopwarden.worker.app worker` starts the same app.
 """
 
+import sys
 from importlib.util import find_spec
 
 from loopwarden.worker.errors import MissingExtra, SettingsError, WorkerError
 
-if find_spec("faust") is None or find_spec("aiokafka") is None:
+# Faust's module has no spec once it is imported, which find_spec takes for an error.
+if any(name not in sys.modules and find_spec(name) is None for name in ("faust", "aiokafka")):
     raise MissingExtra("the worker needs packages that are not installed: pip install 'loopwarden[worker]'")
 
 from loopwarden.worker.run import run_worker

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from loopwarden.judge import freeze
 from loopwarden.worker.errors import ProduceFailed
@@ -25,17 +26,81 @@ logger = logging.getLogger(__name__)
 # Of a partition that somebody else wrote to, so many states are written again with one checkpoint.
 _MOST_REWRITTEN = 2_000
 
+# States are encoded for so long, then events come first for a moment.
+_SLICE_S = 0.001
+_PAUSE_S = 0.002
 
-class Frozen(NamedTuple):
-    """What one partition wants to make durable."""
 
-    lane: Lane
-    offset: int
-    """Every event below it is judged."""
-    entries: dict[bytes, Entry]
-    """New or rewritten states by key."""
-    tombstones: dict[bytes, Entry]
-    """States that go, by key."""
+class Frozen:
+    """One partition as it was at one moment: what it wants to make durable.
+
+    Encoding a state takes 30 us, and a thousand of them would hold up a verdict: they are encoded bit by bit. A run
+    whose next event comes before its turn is encoded first (`Held.frozen`), so all are of the moment of the freeze.
+
+    Attributes:
+        offset: Every event below it is judged.
+        entries: New or rewritten states by key; complete once `encode` returned.
+        tombstones: States that go, by key.
+    """
+
+    def __init__(self, lane: Lane, over: list[bytes]) -> None:
+        """Freeze a lane, and take from it the runs whose keys are in `over`."""
+        self.lane = lane
+        self.offset = lane.next_offset
+        self.entries: dict[bytes, Entry] = {}
+        self.tombstones: dict[bytes, Entry] = {}
+        self._changed = lane.runs.take_changed()
+        for held in self._changed:
+            held.frozen = self._encode_run
+        policies = lane.policies.freeze() if lane.policies.changed else None
+        if policies is not None:
+            self.entries[POLICIES_KEY] = Entry(*policies)
+            lane.policies.changed = False
+        states = lane.states
+        changed = {held.key for held in self._changed}
+        for key in over:
+            if key in states.entries and key not in changed:
+                self.tombstones[key] = states.entries[key]
+                lane.runs.drop(key)
+        for key in list(states.rewrite)[:_MOST_REWRITTEN]:
+            states.rewrite.discard(key)
+            if key in states.entries and key not in self.tombstones and key not in changed:
+                self.entries.setdefault(key, states.entries[key])
+
+    async def encode(self) -> None:
+        """Encode the frozen states, and let events be judged in between."""
+        until = time.perf_counter() + _SLICE_S
+        for held in self._changed:
+            if held.frozen is not None:
+                held.frozen(held)
+                if time.perf_counter() > until:
+                    await asyncio.sleep(_PAUSE_S)
+                    until = time.perf_counter() + _SLICE_S
+
+    def _encode_run(self, held: Held) -> None:
+        held.frozen = None
+        state, lane = held.state, self.lane
+        if state is None:
+            return
+        try:
+            value = freeze(state)
+            if len(value) > MAX_STATE_BYTES:
+                raise ValueError(f"a state must be at most {MAX_STATE_BYTES} bytes, got {len(value)}")
+        except Exception:
+            # A bug of ours. Written as it is, the broker would refuse it, now and after each restart: engine-facts, B4.
+            logger.exception("run %s, partition %d: its state is lost, it begins anew", held.run_id, lane.partition)
+            held.state = None
+            if held.key in lane.states.entries:
+                self.tombstones[held.key] = lane.states.entries[held.key]
+            return
+        self.entries[held.key] = Entry(state.offset, state.index, value, state.expires_at)
+
+    def keep(self) -> None:
+        """The changelog has it: so has the table."""
+        for key in self.tombstones:
+            self.lane.states.entries.pop(key, None)
+        self.lane.states.entries.update(self.entries)
+        self.lane.checkpointed = self.offset
 
 
 class Checkpoint:
@@ -77,8 +142,10 @@ class Checkpoint:
             ProduceFailed: the broker did not take a state; nothing was released.
         """
         async with self._lock:
-            # (1) Freeze the offsets and the encoded states. No await in here: both are of one moment.
-            frozen = [freeze_lane(lane, (over or {}).get(lane.partition, [])) for lane in lanes]
+            # (1) Freeze the offsets and the encoded states, of one moment.
+            frozen = [Frozen(lane, (over or {}).get(lane.partition, [])) for lane in lanes]
+            for each in frozen:
+                await each.encode()
             # (2) Wait until all verdicts and dead letters up to them are acknowledged.
             for each in frozen:
                 await each.lane.outbox.acknowledged(each.offset)
@@ -89,7 +156,7 @@ class Checkpoint:
             if not self._may_write():
                 return False
             for each in frozen:
-                _keep(each)
+                each.keep()
             # (4) Release the input offsets for commit.
             for each in frozen:
                 self._release(each.lane.partition, each.offset)
@@ -137,53 +204,3 @@ def _expect_end(lane: Lane, base: int, count: int, changelog: str) -> None:
 def has_news(lane: Lane) -> bool:
     """Whether a checkpoint of the lane would make anything durable."""
     return lane.next_offset != lane.checkpointed or bool(lane.states.rewrite)
-
-
-def freeze_lane(lane: Lane, over: list[bytes]) -> Frozen:
-    """Return what a lane has judged so far, and take from it the runs that are over."""
-    states = lane.states
-    entries: dict[bytes, Entry] = {}
-    tombstones: dict[bytes, Entry] = {}
-    for held in lane.runs.take_changed():
-        entry = _freeze_run(held, lane)
-        if entry is not None:
-            entries[held.key] = entry
-        elif held.key in states.entries:
-            tombstones[held.key] = states.entries[held.key]
-    policies = lane.policies.freeze() if lane.policies.changed else None
-    if policies is not None:
-        entries[POLICIES_KEY] = Entry(*policies)
-        lane.policies.changed = False
-    for key in over:
-        if key in states.entries and key not in entries:
-            tombstones[key] = states.entries[key]
-            lane.runs.drop(key)
-    for key in list(states.rewrite)[:_MOST_REWRITTEN]:
-        states.rewrite.discard(key)
-        if key in states.entries and key not in tombstones:
-            entries.setdefault(key, states.entries[key])
-    return Frozen(lane, lane.next_offset, entries, tombstones)
-
-
-def _freeze_run(held: Held, lane: Lane) -> Entry | None:
-    state = held.state
-    if state is None:
-        return None
-    try:
-        value = freeze(state)
-        if len(value) > MAX_STATE_BYTES:
-            raise ValueError(f"a state must be at most {MAX_STATE_BYTES} bytes, got {len(value)}")
-    except Exception:
-        # A bug of ours. Written as it is, the broker would refuse it, now and after each restart (engine-facts, B4).
-        logger.exception("run %s, partition %d: its state is lost, it begins anew", held.run_id, lane.partition)
-        lane.runs.drop(held.key)
-        return None
-    return Entry(state.offset, state.index, value, state.expires_at)
-
-
-def _keep(frozen: Frozen) -> None:
-    lane = frozen.lane
-    for key in frozen.tombstones:
-        lane.states.entries.pop(key, None)
-    lane.states.entries.update(frozen.entries)
-    lane.checkpointed = frozen.offset

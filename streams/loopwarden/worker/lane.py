@@ -111,6 +111,8 @@ class Lane:
             if misrouted is not None:
                 return Rejected(index, "misrouted", misrouted)
             held = self.runs.hold(key, event.run_id)
+        if held.frozen is not None:
+            held.frozen(held)
         state = held.state
         if state is not None and offset <= state.offset and (offset < state.offset or index <= state.index):
             # Judged before a crash, and its verdicts were acknowledged before this state was.

@@ -81,12 +81,16 @@ def archived_document(value: bytes | None) -> PolicyDocument | None:
     if not value:
         return None
     try:
-        decoded: Any = orjson.loads(value) if value[0] in b"{[ \t\r\n" else msgpack.unpackb(value)
-    except (ValueError, msgpack.UnpackException):
+        is_json = value[0] in b"{[ \t\r\n"
+        decoded: Any = orjson.loads(value) if is_json else msgpack.unpackb(value, strict_map_key=False)
+        if not isinstance(decoded, dict) or not isinstance(decoded.get("policy"), dict):
+            return None
+        document = PolicyDocument.from_value(decoded["policy"])
+        # Asked for now, as it fails where the document holds what JSON has not.
+        _ = document.digest
+    except (ValueError, TypeError, RecursionError, msgpack.UnpackException):
         return None
-    if not isinstance(decoded, dict) or not isinstance(decoded.get("policy"), dict):
-        return None
-    return PolicyDocument.from_value(decoded["policy"])
+    return document
 
 
 class Policies:

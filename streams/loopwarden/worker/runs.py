@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from loopwarden.judge import RunState, thaw
 from loopwarden.worker.recovery import States
 
 
 class Held:
-    """A run in memory. `state` is None until its first event is judged; `changed`: since the last freeze."""
+    """A run in memory.
 
-    __slots__ = ("changed", "key", "run_id", "state")
+    Attributes:
+        state: None until its first event is judged.
+        changed: Since the last freeze.
+        frozen: Where a freeze wants the state as it is now, and has not encoded it yet.
+    """
+
+    __slots__ = ("changed", "frozen", "key", "run_id", "state")
 
     def __init__(self, key: bytes, run_id: str, state: RunState | None) -> None:
         self.key = key
         self.run_id = run_id
         self.state = state
         self.changed = False
+        self.frozen: Callable[[Held], None] | None = None
 
 
 class Runs:

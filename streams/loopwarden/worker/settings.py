@@ -23,7 +23,8 @@ class Settings:
     """What a worker is told from outside."""
 
     bootstrap_servers: str = "localhost:9092"
-    """`LOOPWARDEN_BOOTSTRAP_SERVERS`: where Kafka is, HOST:PORT, several with commas between."""
+    """`LOOPWARDEN_BOOTSTRAP_SERVERS`, or else `KAFKA_BOOTSTRAP_SERVERS`: where Kafka is, HOST:PORT, several with commas
+    between."""
 
     topic_prefix: str = ""
     """`LOOPWARDEN_TOPIC_PREFIX`: stands in front of every topic's name and of the consumer group's. One prefix is one
@@ -75,7 +76,8 @@ class _Given:
         return self._environment.get(f"LOOPWARDEN_{name}", "").strip()
 
     def servers(self, name: str, default: str) -> str:
-        text = self._text(name).removeprefix("kafka://") or default
+        text = self._text(name) or self._environment.get(f"KAFKA_{name}", "").strip()
+        text = text.removeprefix("kafka://") or default
         for server in text.split(","):
             host, colon, port = server.strip().rpartition(":")
             if not colon:

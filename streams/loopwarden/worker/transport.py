@@ -29,7 +29,7 @@ class Batch(NamedTuple):
     generation: int
     """Of the consumer group, when they were polled."""
     follows: int | None
-    """The offset after the last record polled before these; None for the first after a seek."""
+    """The offset after the last record polled before these, or the one sought; None where nothing was committed."""
     records: list[Any]
     """aiokafka's ConsumerRecords, at least one."""
 
@@ -106,14 +106,12 @@ class Consumer(driver.Consumer):
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Message]]:
         """Yield one message for each partition's batch; those of changelogs one for each record."""
-        generation = self.app.consumer_generation_id
         records, active = await self._wait_next_records(timeout)
         if records is None or self.should_stop:
             return
-        if not self.flow_active or generation != self.app.consumer_generation_id:
-            # Not yielded, so to be polled again: recovery seeks to the committed offset before it lets the flow go on.
-            await self._seek_back()
-            return
+        # aiokafka returns what the assignment of now has; while one is replaced the flow is stopped, and recovery seeks
+        # before it lets it go on. (Faust's own seek at this point would meet recovery's in reading the changelog.)
+        generation = self.app.consumer_generation_id
         for tp, polled in records.items():
             if not self.flow_active or generation != self.app.consumer_generation_id:
                 return
@@ -130,13 +128,6 @@ class Consumer(driver.Consumer):
             self._read_offset[tp] = last.offset - 1
             yield tp, self._to_batch_message(tp, last, batch)
 
-    async def _seek_back(self) -> None:
-        try:
-            await self.perform_seek()
-        except Exception as error:
-            # Without an assignment there is nothing to seek; a hole that this leaves is found by `Batch.follows`.
-            self.log.info("could not seek to the committed offsets: %r", error)
-
     async def _wait_next_records(self, timeout: float) -> tuple[Any, set[TP] | None]:
         if self.flow_active and self._buffered_partitions and not self._get_active_partitions():
             await self.sleep(_QUEUE_FULL_PAUSE_S)
@@ -148,13 +139,18 @@ class Consumer(driver.Consumer):
         message.key, message.value, message.headers = None, cast(bytes, batch), None
         return message
 
-    async def perform_seek(self) -> None:
-        self._follows.clear()
-        await super().perform_seek()
+    async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
+        # A copy: Faust pauses partitions in this very set while the poll waits, and where none is left aiokafka takes
+        # that for all, and goes on behind records that nobody gets.
+        return await super()._getmany(None if active_partitions is None else set(active_partitions), timeout)
 
-    async def seek(self, partition: TP, offset: int) -> None:
-        self._follows.pop(partition, None)
-        await super().seek(partition, offset)
+    async def perform_seek(self) -> None:
+        await super().perform_seek()
+        # aiokafka leaves partitions where they are that have no committed offset yet.
+        fresh = [tp for tp in self.assignment() if not self._is_changelog_tp(tp) and not self._read_offset[tp]]
+        if fresh:
+            await self._thread.seek_to_beginning(*map(driver.ensure_aiokafka_TP, fresh))
+        self._follows = {tp: offset for tp, offset in self._read_offset.items() if offset}
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
         await super().on_partitions_revoked(revoked)

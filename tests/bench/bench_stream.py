@@ -1,0 +1,252 @@
+"""`make bench-stream`: events through broker, worker and verdicts, beside a hand-written loop that does the same fold.
+
+Throughput: the topic is filled beforehand, one partition, 1,000 runs; from the first progress to the last. Latency: a
+worker that has caught up, 2,000 events a second, from produced to verdict consumed. Machines here are shared and noisy:
+quote the ratio.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgpack
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+from workload import RUNS, events
+
+from loopwarden.broker import LocalBroker, create_topics
+from loopwarden_schemas.codec import encode_event
+from loopwarden_schemas.policy import PolicyDocument
+from loopwarden_schemas.topics import Topics, declared_topics
+
+EVENTS = int(os.environ.get("BENCH_EVENTS", "500000"))
+LATENCY_SECONDS = int(os.environ.get("BENCH_LATENCY_SECONDS", "20"))
+RATE = 2_000
+POLICY = {"tools": {"loopDetection": {"enabled": True}}}
+PLAIN_LOOP = Path(__file__).with_name("plain_loop.py")
+SKIPPED = 0.1
+"""Of the events: until here everything warms up."""
+
+
+class Measured(NamedTuple):
+    """One pass over the filled topic."""
+
+    events_per_s: float
+    cpu_us_per_event: float
+    changelog_records_per_event: float
+    verdicts: int
+
+
+class Bench:
+    """One broker, one filled topic, and the passes over it."""
+
+    def __init__(self, servers: str, console: Console) -> None:
+        self.servers = servers
+        self.console = console
+        self.topics = declared_topics("bench-", partitions=1)
+
+    async def fill(self) -> None:
+        for topics in (self.topics, declared_topics("bench-plain-", partitions=1)):
+            create_topics(self.servers, topics)
+        producer = AIOKafkaProducer(bootstrap_servers=self.servers, max_batch_size=512 * 1024, acks=1)
+        await producer.start()
+        await apply_policy(producer, self.topics)
+        batch = producer.create_batch()
+        with Progress(console=self.console, transient=True) as progress:
+            task = progress.add_task("filling the topic", total=EVENTS)
+            for number, event in enumerate(events(EVENTS - 1, "filled")):
+                key, value = event["run_id"].encode(), encode_event(event)
+                if batch.append(key=key, value=value, timestamp=None) is None:
+                    await producer.send_batch(batch, self.topics.events.name, partition=0)
+                    batch = producer.create_batch()
+                    batch.append(key=key, value=value, timestamp=None)
+                    progress.update(task, completed=number)
+            await producer.send_batch(batch, self.topics.events.name, partition=0)
+            await producer.stop()
+
+    def worker(self) -> subprocess.Popen[bytes]:
+        environment = {
+            **os.environ,
+            "LOOPWARDEN_BOOTSTRAP_SERVERS": self.servers,
+            "LOOPWARDEN_TOPIC_PREFIX": self.topics.prefix,
+            "LOOPWARDEN_DATA_DIR": tempfile.mkdtemp(),
+        }
+        return subprocess.Popen([sys.executable, "-m", "loopwarden.worker"], env=environment, stderr=subprocess.DEVNULL)
+
+    def plain_loop(self, prefix: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, PLAIN_LOOP, self.servers, self.topics.events.name, prefix, json.dumps(POLICY)]
+        )
+
+    async def measure(self, process: subprocess.Popen[bytes], progress: str, changelog: str, what: str) -> Measured:
+        """Measure a process that writes its progress, until it has judged every event."""
+        consumer = AIOKafkaConsumer(bootstrap_servers=self.servers)
+        await consumer.start()
+        partition = TopicPartition(progress, 0)
+        consumer.assign([partition])
+        await consumer.seek_to_beginning(partition)
+        begun: tuple[int, int, float] | None = None
+        records_before = 0
+        with Progress(console=self.console, transient=True) as bar:
+            task = bar.add_task(what, total=EVENTS)
+            while True:
+                for records in (await consumer.getmany(partition, timeout_ms=100)).values():
+                    for record in records:
+                        value = msgpack.unpackb(record.value)
+                        bar.update(task, completed=value["judged"])
+                        if begun is None and value["judged"] >= EVENTS * SKIPPED:
+                            begun = (value["judged"], record.timestamp, cpu_seconds(process.pid))
+                            records_before = await end(consumer, changelog)
+                        if begun is not None and value["judged"] >= EVENTS:
+                            judged, seconds = EVENTS - begun[0], (record.timestamp - begun[1]) / 1000
+                            cpu = cpu_seconds(process.pid) - begun[2]
+                            await asyncio.sleep(1.5)  # The last checkpoint.
+                            written = await end(consumer, changelog) - records_before
+                            await consumer.stop()
+                            return Measured(judged / seconds, cpu / judged * 1e6, written / judged, value["verdicts"])
+                if process.poll() is not None:
+                    sys.exit(f"{what}: ended with {process.returncode}")
+
+    async def latency(self) -> tuple[list[float], float]:
+        """Milliseconds from just before an event is produced to its verdict, of all verdicts; and the worker's CPU."""
+        process = self.worker()
+        producer = AIOKafkaProducer(bootstrap_servers=self.servers, acks=1)
+        consumer = AIOKafkaConsumer(bootstrap_servers=self.servers, fetch_max_wait_ms=500)
+        await producer.start()
+        await consumer.start()
+        partition = TopicPartition(self.topics.verdicts.name, 0)
+        consumer.assign([partition])
+        await consumer.seek_to_end(partition)
+        await consumer.position(partition)
+        produced: dict[str, float] = {}
+        found: list[float] = []
+        warm = RATE * 3
+
+        async def consume() -> None:
+            while True:
+                for records in (await consumer.getmany(partition, timeout_ms=500)).values():
+                    now = time.perf_counter()
+                    for record in records:
+                        at = produced.get(msgpack.unpackb(record.value)["event_id"])
+                        if at is not None:
+                            found.append((now - at) * 1000)
+
+        reader = asyncio.create_task(consume())
+        await asyncio.sleep(6)  # The worker starts, and has nothing to catch up with.
+        cpu, total = 0.0, RATE * LATENCY_SECONDS + warm
+        begun = time.perf_counter()
+        with Progress(console=self.console, transient=True) as bar:
+            task = bar.add_task(f"latency at {RATE} events a second", total=total)
+            for number, event in enumerate(events(total, "latency")):
+                behind = begun + number / RATE - time.perf_counter()
+                if behind > 0:
+                    await asyncio.sleep(behind)
+                if number == warm:
+                    cpu = cpu_seconds(process.pid)
+                if number >= warm:
+                    produced[event["event_id"]] = time.perf_counter()
+                await producer.send(
+                    self.topics.events.name, encode_event(event), key=event["run_id"].encode(), partition=0
+                )
+                bar.update(task, completed=number)
+        cpu = (cpu_seconds(process.pid) - cpu) / LATENCY_SECONDS
+        await asyncio.sleep(2)
+        reader.cancel()
+        await producer.stop()
+        await consumer.stop()
+        stop(process)
+        return found, cpu
+
+
+async def apply_policy(producer: AIOKafkaProducer, topics: Topics) -> None:
+    record = msgpack.packb({"schema": 1, "policy": POLICY, "by": "bench", "why": "bench", "ts": 0})
+    number = (await producer.send_and_wait(topics.policies.name, record, partition=0)).offset
+    digest = PolicyDocument.from_value(POLICY).digest
+    event = {"type": "policy.applied", "event_id": "policy", "ts": 0, "number": number, "digest": digest}
+    await producer.send_and_wait(topics.events.name, encode_event(event), partition=0)
+
+
+async def end(consumer: AIOKafkaConsumer, topic: str) -> int:
+    partition = TopicPartition(topic, 0)
+    offset: int = (await consumer.end_offsets([partition]))[partition]
+    return offset
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU seconds of a process so far, its threads included."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+def percentile(values: list[float], percent: int) -> float:
+    return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
+
+
+async def main(console: Console, servers: str) -> dict[str, Any]:
+    bench = Bench(servers, console)
+    await bench.fill()
+    plain = declared_topics("bench-plain-", partitions=1)
+    process = bench.worker()
+    worker = await bench.measure(process, bench.topics.progress.name, bench.topics.changelog.name, "the worker")
+    stop(process)
+    process = bench.plain_loop(plain.prefix)
+    loop = await bench.measure(process, plain.progress.name, plain.changelog.name, "the hand-written loop")
+    stop(process)
+    latencies, cpu = await bench.latency()
+    table = Table(title=f"{EVENTS:,} events of {RUNS:,} runs, one partition")
+    for column in ("", "events/s", "CPU us/event", "changelog records/event", "verdicts"):
+        table.add_column(column, justify="right" if column else "left")
+    for name, each in (("worker", worker), ("hand-written aiokafka loop", loop)):
+        table.add_row(
+            name,
+            f"{each.events_per_s:,.0f}",
+            f"{each.cpu_us_per_event:.1f}",
+            f"{each.changelog_records_per_event:.3f}",
+            f"{each.verdicts:,}",
+        )
+    console.print(table)
+    p50, p99 = percentile(latencies, 50), percentile(latencies, 99)
+    console.print(
+        f"Latency at {RATE:,} events/s over {len(latencies):,} verdicts: p50 {p50:.1f} ms, p99 {p99:.1f} ms,"
+        f" worker CPU {cpu:.0%}"
+    )
+    if worker.verdicts != loop.verdicts:
+        sys.exit(f"the worker published {worker.verdicts} verdicts, the hand-written loop {loop.verdicts}")
+    return {
+        "bench": "stream",
+        "partitions": {
+            "1": {
+                "events_per_s": round(worker.events_per_s),
+                "cpu_us_per_event": round(worker.cpu_us_per_event, 2),
+                "ratio_to_plain_loop": round(worker.events_per_s / loop.events_per_s, 3),
+                "changelog_records_per_event": round(worker.changelog_records_per_event, 4),
+            }
+        },
+        "latency_ms": {"p50": round(p50, 2), "p99": round(p99, 2)},
+    }
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder, LocalBroker(Path(folder), port=0) as broker:
+        result = asyncio.run(main(Console(stderr=True), broker.bootstrap_servers))
+    print(json.dumps(result))
