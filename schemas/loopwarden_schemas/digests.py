@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from xxhash import xxh3_64_intdigest, xxh3_128_hexdigest
 
-from loopwarden_schemas.canonical import canonical
+from loopwarden_schemas.canonical import MAX_NESTING, NotCanonical, canonical
 
 CHANNELS: Final = frozenset(
     (
@@ -101,6 +101,9 @@ def outcome_array(tool: str, args: Any, result: Any) -> list[Any] | None:
         tool: The normalised name.
         args: The arguments as they came; None also where only their hash is known.
         result: The result; for errors see `error_text`.
+
+    Raises:
+        NotCanonical: the details of a send are nested deeper than 64.
     """
     if type(result) is not dict:
         return ["value", result]
@@ -112,23 +115,24 @@ def outcome_array(tool: str, args: Any, result: Any) -> list[Any] | None:
         return None
     if tool == "exec" and status in _EXEC:
         return _EXEC[status](details, result)
-    if type(args) is dict:
-        if tool == "process" and is_known_poll(tool, args):
-            action, fields = args["action"], _PROCESS[args["action"]]
-            return [action, *(details.get(field) for field in fields), _text(result)]
-        if is_outbound_send(tool, args):
-            return ["send", _without_volatile(details)]
+    if tool == "process" and is_known_poll(tool, args):
+        action, fields = args["action"], _PROCESS[args["action"]]
+        return [action, *(details.get(field) for field in fields), _text(result)]
+    if is_outbound_send(tool, args):
+        return ["send", _without_volatile(details)]
     return ["result", details, _text(result)]
 
 
-def is_outbound_send(tool: str, args: Mapping[str, Any]) -> bool:
+def is_outbound_send(tool: str, args: Any) -> bool:
     """Whether a call sends a message to somebody. (Reference, section 3.2.)"""
+    if tool == "sessions_send":
+        return True
+    if type(args) is not dict:
+        return False
     if tool == "message":
         return _string(args.get("action")) in SEND_ACTIONS
-    if tool in CHANNELS:
-        to = args.get("to")
-        return type(to) is str and to != ""
-    return tool == "sessions_send"
+    to = args.get("to") if tool in CHANNELS else None
+    return type(to) is str and to != ""
 
 
 def _string(value: Any) -> str:
@@ -180,9 +184,11 @@ _PROCESS = {
 }
 
 
-def _without_volatile(value: Any) -> Any:
+def _without_volatile(value: Any, depth: int = MAX_NESTING) -> Any:
+    if depth == 0 and type(value) in (list, dict):
+        raise NotCanonical(f"nested deeper than {MAX_NESTING}")
     if type(value) is list:
-        return [_without_volatile(item) for item in value]
+        return [_without_volatile(item, depth - 1) for item in value]
     if type(value) is not dict:
         return value
     is_message = type(value.get("text")) is str and (
@@ -190,7 +196,7 @@ def _without_volatile(value: Any) -> Any:
         or type(value.get("conversation")) is dict
     )
     return {
-        key: _without_volatile(item)
+        key: _without_volatile(item, depth - 1)
         for key, item in value.items()
         if key not in VOLATILE_KEYS and not (is_message and key == "id")
     }
