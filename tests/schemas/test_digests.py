@@ -189,7 +189,8 @@ def test_of_a_message_only_its_own_id_is_volatile() -> None:
     message = {"id": "1", "text": "t", "direction": "out", "route": {"id": "r"}, "list": [{"id": "2", "ts": 3}]}
     array = outcome_array("sessions_send", {}, {"details": message})
     assert array == ["send", {"text": "t", "direction": "out", "route": {"id": "r"}, "list": [{"id": "2"}]}]
-    for sign in ({"senderId": "s"}, {"accountId": "a"}, {"conversation": {}}):
+    signs: list[dict[str, Any]] = [{"senderId": "s"}, {"accountId": "a"}, {"conversation": {}}]
+    for sign in signs:
         assert outcome_array("sessions_send", {}, {"details": {"id": "1", "text": "t", **sign}}) == [
             "send",
             {"text": "t", **sign},
