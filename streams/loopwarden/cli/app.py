@@ -9,6 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
+from loopwarden.cli.demo import demo
 from loopwarden.cli.import_sessions import import_sessions
 from loopwarden.cli.import_trajectories import import_trajectories
 from loopwarden.cli.judge import judge
@@ -17,6 +18,7 @@ from loopwarden.cli.policy_check import policy_check
 from loopwarden.cli.policy_show import policy_show
 from loopwarden.cli.policy_status import policy_status
 from loopwarden.cli.publish import publish
+from loopwarden.cli.up import up
 from loopwarden.cli.version import version
 from loopwarden.cli.watch import watch
 from loopwarden.cli.worker import worker
@@ -63,6 +65,8 @@ def options(
     del debug, show_version
 
 
+app.command("up")(up)
+app.command("demo")(demo)
 app.command("worker")(worker)
 app.command("publish")(publish)
 app.command("watch")(watch)

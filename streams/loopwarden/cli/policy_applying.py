@@ -80,9 +80,7 @@ def applied_in_words(applied: Applied) -> str:
             f"policy {applied.policy.number} was archived already; completed in {partitions} where it was missing:"
             f" {which}"
         )
-    return (
-        f"policy {applied.policy.number} was in force in all {len(applied.already)} partitions already: nothing to do"
-    )
+    return f"policy {applied.policy.number} is in force in all {plural(len(applied.already), 'partition')} already"
 
 
 def _user() -> str:

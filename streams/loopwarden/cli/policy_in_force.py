@@ -27,7 +27,7 @@ def show_status(connection: Connection, as_json: bool) -> int:
     for state in states if as_json else ():
         print(orjson.dumps(_as_json(state, policies)).decode())
     if not as_json:
-        _table(states, policies)
+        _table(states)
     everywhere = newest is None or all(state.number == newest.number for state in states)
     if as_json:
         return 0 if everywhere else 1
@@ -75,17 +75,16 @@ def _as_json(state: InForce, policies: dict[int, ArchivedPolicy]) -> dict[str, A
     }
 
 
-def _table(states: list[InForce], policies: dict[int, ArchivedPolicy]) -> None:
+def _table(states: list[InForce]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("partition", "policy", "offset", "applied", "document digest")
+    table = Table("partition", "policy", "at offset", "applied")
     for state in states:
         if state.number is None or state.append_time is None:
-            table.add_row(str(state.partition), "none" if state.certain else "not in the log any more", "-", "-", "-")
+            table.add_row(str(state.partition), "none" if state.certain else "not in the log any more", "-", "-")
             continue
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.append_time / 1000))
         number = str(state.number) if state.certain else f"{state.number}, or a newer one no longer in the log"
-        digest = policies[state.number].document.digest
-        table.add_row(str(state.partition), number, str(state.offset), when, digest)
+        table.add_row(str(state.partition), number, str(state.offset), when)
     Console().print(table)

@@ -40,10 +40,7 @@ def _publish(reading: Reading, producer: EventProducer, rate: float | None, runs
     try:
         for item in reading.events():
             if isinstance(item.event, PolicyApplied):
-                reading.refuse(
-                    item.line,
-                    "policy.applied: is not published from a file; `loopwarden policy apply` puts it in force",
-                )
+                reading.refuse(item.line, "policy.applied: only `loopwarden policy apply` puts a policy into force")
                 continue
             if rate is not None:
                 time.sleep(max(0.0, started + sent / rate - time.monotonic()))

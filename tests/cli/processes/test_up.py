@@ -1,0 +1,164 @@
+"""`loopwarden up` as a process: all of it starts, all of it ends, and the data go on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka.admin import ConfigResource
+
+from loopwarden.broker import LocalBroker
+from loopwarden.broker.ports import free_port
+from loopwarden.client import Connection, admin_client, create_topics, read_archive
+from loopwarden_schemas.topics import declared_topics
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+
+POLICY = "{ tools: { loopDetection: { enabled: true, warningThreshold: 4, criticalThreshold: 8 } } }"
+
+
+@pytest.fixture
+def policy_file(tmp_path: Path) -> Path:
+    file = tmp_path / "policy.json5"
+    file.write_text(POLICY)
+    return file
+
+
+@pytest.fixture
+def own(command: Any, tmp_path: Path) -> Callable[..., Any]:
+    """`up` with a broker of its own, on data of the test's own."""
+    port = str(free_port())
+    return lambda *more: command("up", "--data", tmp_path / "data", "--port", port, "--partitions", "2", *more)
+
+
+@pytest.fixture
+def beside(command: Any, tmp_path: Path, broker: LocalBroker) -> Callable[..., Any]:
+    """`up` on the broker of all tests."""
+    given = ("--broker", f"kafka://{broker.bootstrap_servers}", "--data", tmp_path / "data", "--partitions", "2")
+    return lambda prefix, *more: command("up", *given, "--prefix", prefix, *more)
+
+
+def test_all_of_it_starts_ends_with_ctrl_c_and_goes_on_with_its_data(
+    own: Callable[..., Any], policy_file: Path
+) -> None:
+    with own("--policy", policy_file) as up:
+        up.wait_for("Ctrl-C stops all of it.")
+        assert "policy 0 is in force in all 2 partitions" in up.out
+        assert "agent-events, loop-verdicts and 4 more  (2 partitions)" in up.out
+        assert len(up.others()) == 2
+        up.interrupt()
+        assert up.exit_code() == 0
+        assert up.others() == {}
+        assert "Traceback" not in up.err
+    with own("--policy", policy_file) as up:
+        up.wait_for("Ctrl-C stops all of it.")
+        assert "policy 0 is in force in all 2 partitions already" in up.out
+        up.process.send_signal(signal.SIGTERM)
+        assert up.exit_code() == 0
+        assert up.others() == {}
+
+
+def test_ctrl_c_twice_in_a_row_leaves_nothing_behind_and_the_data_whole(
+    own: Callable[..., Any], policy_file: Path
+) -> None:
+    with own("--policy", policy_file) as up:
+        up.wait_for("Ctrl-C stops all of it.")
+        up.interrupt()
+        up.wait_for("stopping in order")
+        up.interrupt()
+        assert up.exit_code() == 0
+        assert up.others() == {}
+        assert "hurrying" in up.err
+        assert "Traceback" not in up.err
+    with own() as up:
+        up.wait_for("Ctrl-C stops all of it.")
+        assert "policy 0, detectors on (warn at 4, block at 8)" in up.out
+
+
+def test_ctrl_c_while_it_starts_leaves_nothing_behind(own: Callable[..., Any]) -> None:
+    with own() as up:
+        up.wait_for("Starting Apache Kafka")
+        up.interrupt()
+        assert up.exit_code() == 0
+        assert up.others() == {}
+        assert "Traceback" not in up.err
+
+
+def test_killed_it_leaves_nothing_behind(beside: Callable[..., Any]) -> None:
+    with beside("killed-") as up:
+        up.wait_for("Ctrl-C stops all of it.")
+        [worker] = up.others()
+        up.process.kill()
+        up.exit_code()
+        deadline = time.monotonic() + 30
+        while worker in up.others():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def test_a_worker_that_ends_by_itself_ends_it_and_is_told(beside: Callable[..., Any]) -> None:
+    with beside("ends-") as up:
+        up.wait_for("Ctrl-C stops all of it.")
+        [worker] = up.others()
+        os.kill(worker, signal.SIGKILL)
+        assert up.exit_code() == 1
+        assert "the worker ended by itself with exit code -9" in up.err
+        assert "worker.log, says:" in up.err
+
+
+def test_a_broker_that_ends_by_itself_ends_it_and_is_told(own: Callable[..., Any]) -> None:
+    with own() as up:
+        up.wait_for("Ctrl-C stops all of it.")
+        [kafka] = [number for number, line in up.others().items() if "kafka.Kafka" in line]
+        os.kill(kafka, signal.SIGKILL)
+        assert up.exit_code() == 1
+        assert "the broker ended by itself with exit code -9" in up.err
+        assert up.others() == {}
+
+
+def test_topics_that_the_worker_refuses_end_it(beside: Callable[..., Any], broker: LocalBroker, tmp_path: Path) -> None:
+    topics = declared_topics("refused-topics-", partitions=2)
+    create_topics(broker.bootstrap_servers, topics)
+    with admin_client(broker.bootstrap_servers) as client:
+        client.alter_configs([ConfigResource("topic", topics.events.name, {"message.timestamp.type": "CreateTime"})])
+    with beside("refused-topics-") as up:
+        assert up.exit_code() == 1
+        assert "the worker ended by itself with exit code 1" in up.err
+        assert up.others() == {}
+    assert "message.timestamp.type must be LogAppendTime" in (tmp_path / "data" / "worker.log").read_text()
+
+
+def test_a_cluster_that_is_there_is_used_and_stays_up(
+    beside: Callable[..., Any], broker: LocalBroker, policy_file: Path
+) -> None:
+    with beside("existing-", "--policy", policy_file) as up:
+        up.wait_for("Ctrl-C stops all of it.")
+        assert f"export LOOPWARDEN_BOOTSTRAP_SERVERS={broker.bootstrap_servers}" in up.out
+        assert "export LOOPWARDEN_TOPIC_PREFIX=existing-" in up.out
+        up.interrupt()
+        assert up.exit_code() == 0
+        assert up.others() == {}
+    assert len(read_archive(Connection(broker.bootstrap_servers, "existing-"))) == 1
+
+
+def test_a_wrong_policy_is_refused_before_anything_starts(own: Callable[..., Any], tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.json5"
+    wrong.write_text("{\n  tools: { loopDetection: { enabled: 1 } } }")
+    with own("--policy", wrong) as up:
+        assert up.exit_code() == 1
+        assert f"({wrong}, line 2)" in up.err
+        assert "nothing was started" in up.err
+    assert not (tmp_path / "data").exists()
+
+
+def test_data_that_are_in_use_are_named(own: Callable[..., Any], tmp_path: Path) -> None:
+    with LocalBroker(tmp_path / "data" / "broker", port=0) as other, own() as up:
+        assert up.exit_code() == 2
+        assert f"is in use by a running broker (process {other.pid}, {other.bootstrap_servers})" in up.err
+        assert "Traceback" not in up.err
