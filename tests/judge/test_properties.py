@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import copy
+import datetime
 import math
 import os
 import subprocess
@@ -237,6 +239,44 @@ def test_an_outcome_without_canonical_json_changes_nothing(
     with pytest.raises(NotCanonical):
         judge(state, event, PolicyDocument.from_value(policy))
     assert freeze(state) == record
+
+
+def deep(levels: int) -> Any:
+    value: Any = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+UNUSUAL = [deep(66), deep(900), deep(100_000), (1, 2), {("a",): 1}, datetime.datetime(2026, 1, 1), math.nan, 10**400]
+
+
+@pytest.mark.parametrize("payload", UNUSUAL, ids=["66", "900", "100000", "tuple", "tuple-key", "date", "nan", "huge"])
+@pytest.mark.parametrize("tool", sorted({normalise_tool(name) for name in (*TOOLS, "sessions_send")}))
+def test_what_has_no_canonical_json_is_said_to_have_none_wherever_it_stands(tool: str, payload: Any) -> None:
+    outcomes = [
+        {"result": payload},
+        {"result": {"details": {"status": payload}}},
+        {"result": {"details": {"status": "completed", "exitCode": payload, "aggregated": payload}}},
+        {"result": {"details": payload, "content": payload}},
+        {"result": {"content": [payload, {"type": "text", "text": payload}]}},
+        {"error": payload},
+        {"error": {"message": payload}},
+    ]
+    calls = [*({"args": args, **outcome} for outcome in outcomes for args in ARGS), {"args": payload, "result": 1}]
+    for number, call in enumerate(calls):
+        wire_event = {
+            "type": "tool_call.finished",
+            "event_id": f"{number}",
+            "run_id": "r",
+            "ts": 1,
+            "tool": tool,
+            **call,
+        }
+        with contextlib.suppress(NotCanonical):
+            judge(None, event_of(wire_event), DEFAULT_DOCUMENT)
+    with pytest.raises(NotCanonical):
+        judge(None, event_of(wire_event), DEFAULT_DOCUMENT)
 
 
 @pytest.mark.parametrize("make_id", [str, "e{}".format, "{:04x}".format, "event-{:03}".format, "é{}".format])
