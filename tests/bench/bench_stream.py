@@ -36,6 +36,8 @@ LATENCY_SECONDS = int(os.environ.get("BENCH_LATENCY_SECONDS", "20"))
 RATE = 2_000
 POLICY = {"tools": {"loopDetection": {"enabled": True}}}
 PLAIN_LOOP = Path(__file__).with_name("plain_loop.py")
+PRODUCER = Path(__file__).with_name("produce_at_rate.py")
+WARM_SECONDS = 3
 SKIPPED = 0.1
 """Of the events: until here everything warms up."""
 
@@ -49,6 +51,15 @@ class Measured(NamedTuple):
     verdicts: int
 
 
+class Latency(NamedTuple):
+    """From just before an event is produced to its verdict consumed, in milliseconds; `cpu` is a share of one core."""
+
+    verdicts: int
+    p50: float
+    p99: float
+    cpu: float
+
+
 class Bench:
     """One broker, one filled topic, and the passes over it."""
 
@@ -56,9 +67,10 @@ class Bench:
         self.servers = servers
         self.console = console
         self.topics = declared_topics("bench-", partitions=1)
+        self.plain_topics = declared_topics("bench-plain-", partitions=1)
 
     async def fill(self) -> None:
-        for topics in (self.topics, declared_topics("bench-plain-", partitions=1)):
+        for topics in (self.topics, self.plain_topics):
             create_topics(self.servers, topics)
         producer = AIOKafkaProducer(bootstrap_servers=self.servers, max_batch_size=512 * 1024, acks=1)
         await producer.start()
@@ -85,16 +97,17 @@ class Bench:
         }
         return subprocess.Popen([sys.executable, "-m", "loopwarden.worker"], env=environment, stderr=subprocess.DEVNULL)
 
-    def plain_loop(self, prefix: str) -> subprocess.Popen[bytes]:
+    def plain_loop(self) -> subprocess.Popen[bytes]:
+        prefix = self.plain_topics.prefix
         return subprocess.Popen(
             [sys.executable, PLAIN_LOOP, self.servers, self.topics.events.name, prefix, json.dumps(POLICY)]
         )
 
-    async def measure(self, process: subprocess.Popen[bytes], progress: str, changelog: str, what: str) -> Measured:
+    async def measure(self, process: subprocess.Popen[bytes], topics: Topics, what: str) -> Measured:
         """Measure a process that writes its progress, until it has judged every event."""
         consumer = AIOKafkaConsumer(bootstrap_servers=self.servers)
         await consumer.start()
-        partition = TopicPartition(progress, 0)
+        partition = TopicPartition(topics.progress.name, 0)
         consumer.assign([partition])
         await consumer.seek_to_beginning(partition)
         begun: tuple[int, int, float] | None = None
@@ -108,66 +121,56 @@ class Bench:
                         bar.update(task, completed=value["judged"])
                         if begun is None and value["judged"] >= EVENTS * SKIPPED:
                             begun = (value["judged"], record.timestamp, cpu_seconds(process.pid))
-                            records_before = await end(consumer, changelog)
+                            records_before = await end(consumer, topics.changelog.name)
                         if begun is not None and value["judged"] >= EVENTS:
                             judged, seconds = EVENTS - begun[0], (record.timestamp - begun[1]) / 1000
                             cpu = cpu_seconds(process.pid) - begun[2]
                             await asyncio.sleep(1.5)  # The last checkpoint.
-                            written = await end(consumer, changelog) - records_before
+                            written = await end(consumer, topics.changelog.name) - records_before
                             await consumer.stop()
                             return Measured(judged / seconds, cpu / judged * 1e6, written / judged, value["verdicts"])
                 if process.poll() is not None:
                     sys.exit(f"{what}: ended with {process.returncode}")
 
-    async def latency(self) -> tuple[list[float], float]:
-        """Milliseconds from just before an event is produced to its verdict, of all verdicts; and the worker's CPU."""
-        process = self.worker()
-        producer = AIOKafkaProducer(bootstrap_servers=self.servers, acks=1)
-        consumer = AIOKafkaConsumer(bootstrap_servers=self.servers, fetch_max_wait_ms=500)
-        await producer.start()
+    async def latency(self, process: subprocess.Popen[bytes], topics: Topics, what: str) -> Latency:
+        """Measure a process that has caught up, over events produced one by one."""
+        consumer = AIOKafkaConsumer(bootstrap_servers=self.servers)
         await consumer.start()
-        partition = TopicPartition(self.topics.verdicts.name, 0)
+        partition = TopicPartition(topics.verdicts.name, 0)
         consumer.assign([partition])
         await consumer.seek_to_end(partition)
         await consumer.position(partition)
-        produced: dict[str, float] = {}
-        found: list[float] = []
-        warm = RATE * 3
-
-        async def consume() -> None:
-            while True:
-                for records in (await consumer.getmany(partition, timeout_ms=500)).values():
-                    now = time.perf_counter()
-                    for record in records:
-                        at = produced.get(msgpack.unpackb(record.value)["event_id"])
-                        if at is not None:
-                            found.append((now - at) * 1000)
-
-        reader = asyncio.create_task(consume())
-        await asyncio.sleep(6)  # The worker starts, and has nothing to catch up with.
-        cpu, total = 0.0, RATE * LATENCY_SECONDS + warm
-        begun = time.perf_counter()
+        await asyncio.sleep(6)  # It starts, and finds nothing to do.
+        total = RATE * (WARM_SECONDS + LATENCY_SECONDS)
+        producer = subprocess.Popen(
+            [
+                sys.executable,
+                PRODUCER,
+                self.servers,
+                self.topics.events.name,
+                str(RATE),
+                str(total),
+                f"at-{process.pid}",
+            ]
+        )
+        milliseconds: list[float] = []
+        first: float | None = None
         with Progress(console=self.console, transient=True) as bar:
-            task = bar.add_task(f"latency at {RATE} events a second", total=total)
-            for number, event in enumerate(events(total, "latency")):
-                behind = begun + number / RATE - time.perf_counter()
-                if behind > 0:
-                    await asyncio.sleep(behind)
-                if number == warm:
-                    cpu = cpu_seconds(process.pid)
-                if number >= warm:
-                    produced[event["event_id"]] = time.perf_counter()
-                await producer.send(
-                    self.topics.events.name, encode_event(event), key=event["run_id"].encode(), partition=0
-                )
-                bar.update(task, completed=number)
-        cpu = (cpu_seconds(process.pid) - cpu) / LATENCY_SECONDS
-        await asyncio.sleep(2)
-        reader.cancel()
-        await producer.stop()
+            task = bar.add_task(what, total=WARM_SECONDS + LATENCY_SECONDS)
+            while producer.poll() is None:
+                polled = (await consumer.getmany(partition, timeout_ms=500)).values()
+                now = time.time_ns() // 1000
+                for records in polled:
+                    for record in records:
+                        produced = msgpack.unpackb(record.value)["ts"]
+                        if first is None:
+                            first, cpu = now / 1e6, cpu_seconds(process.pid)
+                        bar.update(task, completed=now / 1e6 - first)
+                        if produced / 1e6 > first + WARM_SECONDS:
+                            milliseconds.append((now - produced) / 1000)
+        cpu = (cpu_seconds(process.pid) - cpu) / (time.time() - (first or 0))
         await consumer.stop()
-        stop(process)
-        return found, cpu
+        return Latency(len(milliseconds), percentile(milliseconds, 50), percentile(milliseconds, 99), cpu)
 
 
 async def apply_policy(producer: AIOKafkaProducer, topics: Topics) -> None:
@@ -205,31 +208,37 @@ def percentile(values: list[float], percent: int) -> float:
 async def main(console: Console, servers: str) -> dict[str, Any]:
     bench = Bench(servers, console)
     await bench.fill()
-    plain = declared_topics("bench-plain-", partitions=1)
-    process = bench.worker()
-    worker = await bench.measure(process, bench.topics.progress.name, bench.topics.changelog.name, "the worker")
-    stop(process)
-    process = bench.plain_loop(plain.prefix)
-    loop = await bench.measure(process, plain.progress.name, plain.changelog.name, "the hand-written loop")
-    stop(process)
-    latencies, cpu = await bench.latency()
-    table = Table(title=f"{EVENTS:,} events of {RUNS:,} runs, one partition")
-    for column in ("", "events/s", "CPU us/event", "changelog records/event", "verdicts"):
+    measured, latencies = {}, {}
+    for name, start, topics in (
+        ("worker", bench.worker, bench.topics),
+        ("hand-written loop", bench.plain_loop, bench.plain_topics),
+    ):
+        process = start()
+        measured[name] = await bench.measure(process, topics, f"throughput: {name}")
+        stop(process)
+    for name, start, topics in (
+        ("worker", bench.worker, bench.topics),
+        ("hand-written loop", bench.plain_loop, bench.plain_topics),
+    ):
+        process = start()
+        latencies[name] = await bench.latency(process, topics, f"latency: {name}")
+        stop(process)
+    worker, loop = measured.values()
+    table = Table(title=f"{EVENTS:,} events of {RUNS:,} runs, one partition; latency at {RATE:,} events/s")
+    for column in ("", "events/s", "CPU us/event", "changelog/event", "verdicts", "p50 ms", "p99 ms", "CPU"):
         table.add_column(column, justify="right" if column else "left")
-    for name, each in (("worker", worker), ("hand-written aiokafka loop", loop)):
+    for name, each in measured.items():
         table.add_row(
             name,
             f"{each.events_per_s:,.0f}",
             f"{each.cpu_us_per_event:.1f}",
             f"{each.changelog_records_per_event:.3f}",
             f"{each.verdicts:,}",
+            f"{latencies[name].p50:.1f}",
+            f"{latencies[name].p99:.1f}",
+            f"{latencies[name].cpu:.0%}",
         )
     console.print(table)
-    p50, p99 = percentile(latencies, 50), percentile(latencies, 99)
-    console.print(
-        f"Latency at {RATE:,} events/s over {len(latencies):,} verdicts: p50 {p50:.1f} ms, p99 {p99:.1f} ms,"
-        f" worker CPU {cpu:.0%}"
-    )
     if worker.verdicts != loop.verdicts:
         sys.exit(f"the worker published {worker.verdicts} verdicts, the hand-written loop {loop.verdicts}")
     return {
@@ -242,7 +251,7 @@ async def main(console: Console, servers: str) -> dict[str, Any]:
                 "changelog_records_per_event": round(worker.changelog_records_per_event, 4),
             }
         },
-        "latency_ms": {"p50": round(p50, 2), "p99": round(p99, 2)},
+        "latency_ms": {"p50": round(latencies["worker"].p50, 2), "p99": round(latencies["worker"].p99, 2)},
     }
 
 

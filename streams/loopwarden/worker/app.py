@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import sys
 from typing import Any, cast
 
 import faust
@@ -23,7 +24,15 @@ from mode.utils.queues import FlowControlEvent
 
 from loopwarden.worker import sweep
 from loopwarden.worker.checkpoint import Checkpoint, has_news
-from loopwarden.worker.errors import BatchLost, GroupFailed, ProduceFailed, SettingsError, StateRefused, WorkerError
+from loopwarden.worker.errors import (
+    BatchLost,
+    GroupFailed,
+    ProduceFailed,
+    SettingsError,
+    StateRefused,
+    TopicsRefused,
+    WorkerError,
+)
 from loopwarden.worker.lane import Lane
 from loopwarden.worker.outbox import Outbox
 from loopwarden.worker.policies import POLICIES_KEY, Policies, PolicyArchive
@@ -33,7 +42,7 @@ from loopwarden.worker.progress import Progress
 from loopwarden.worker.records import Records
 from loopwarden.worker.recovery import RunsTable, States
 from loopwarden.worker.settings import Settings
-from loopwarden.worker.transport import MAX_BATCH_BYTES, Batch, Consumer, Producer, new_transport
+from loopwarden.worker.transport import FAUST_LOG, MAX_BATCH_BYTES, Batch, Consumer, Producer, new_transport
 from loopwarden_schemas.topics import RUNS_TABLE, declared_topics
 
 logger = logging.getLogger(__name__)
@@ -42,6 +51,10 @@ logger = logging.getLogger(__name__)
 # Measured: fewer records a poll cost speed (engine-facts, section 3), more batches only memory.
 _MAX_POLL_RECORDS = 10_000
 _MAX_WAITING_BATCHES = 16
+
+# Faust polls in a thread of its own. While one thread computes, the other waits this long for the interpreter each time
+# it comes back from the network; Python's 5 ms would be more than a verdict takes altogether.
+_SWITCH_INTERVAL_S = 0.0005
 
 # How often the group's health is looked at.
 _WATCH_S = 0.5
@@ -71,6 +84,7 @@ class WorkerApp(faust.App):
     """One worker of the installation that its settings name."""
 
     BootStrategy = NoWeb
+    logger = FAUST_LOG
 
     def __init__(self, settings: Settings) -> None:
         self.worker_settings = settings
@@ -106,6 +120,7 @@ class WorkerApp(faust.App):
         self.partitions: int | None = None
         """Of `agent-events`; None until the topics are checked."""
         self._lanes: dict[int, Lane] = {}
+        self._reader: AIOKafkaConsumer | None = None
         self._generation = -1
         self._events = 0
         self._presence = Presence(settings.session_seconds)
@@ -156,7 +171,12 @@ class WorkerApp(faust.App):
     # -- start and end ------------------------------------------------------------------------------------------------
 
     async def on_first_start(self) -> None:
-        self.partitions = await wait_for_topics(self.worker_settings.bootstrap_servers, self.declared)
+        sys.setswitchinterval(_SWITCH_INTERVAL_S)
+        try:
+            self.partitions = await wait_for_topics(self.worker_settings.bootstrap_servers, self.declared)
+        except TopicsRefused as error:
+            await self.crash(error)
+            return
         await super().on_first_start()
 
     async def on_start(self) -> None:
@@ -171,13 +191,22 @@ class WorkerApp(faust.App):
         self.add_future(self._watch())
 
     async def on_shutdown(self) -> None:
-        await self._reader.stop()
+        if self._reader is not None:
+            await self._reader.stop()
         await super().on_shutdown()
 
     async def crash(self, reason: BaseException) -> None:
-        if isinstance(reason, WorkerError) and not self.crashed:
+        if not isinstance(reason, WorkerError):
+            await super().crash(reason)
+            return
+        if not self.crashed:
             logger.error("the worker stops: %s", reason)
-        await super().crash(reason)
+        # Said above; Faust would say it again, with a traceback. (There is no await in between.)
+        FAUST_LOG.disabled = True
+        try:
+            await super().crash(reason)
+        finally:
+            FAUST_LOG.disabled = False
 
     def _crash_soon(self, reason: BaseException) -> None:
         self.add_future(self.crash(reason))
@@ -205,6 +234,8 @@ class WorkerApp(faust.App):
             lane = self._lanes[partition] = self._new_lane(partition, states, committed, verdicts_end[partition])
             # Whoever judged up to here may have died before it could tell.
             self._progress.moved(partition, lane.outbox)
+        numbers = ", ".join(map(str, sorted(partitions))) or "none (the others are enough)"
+        logger.info("ready, judging partitions of %s: %s", self.declared.events.name, numbers)
         if self._lanes:
             self._say_detectors(max((lane.policies for lane in self._lanes.values()), key=_newest_number))
 
@@ -241,6 +272,7 @@ class WorkerApp(faust.App):
             )
 
     async def _ends(self, topic: str, partitions: set[int]) -> dict[int, int]:
+        assert self._reader is not None, "there are lanes only once the app has started"
         ends = await self._reader.end_offsets([TopicPartition(topic, partition) for partition in partitions])
         return {tp.partition: end for tp, end in ends.items()}
 

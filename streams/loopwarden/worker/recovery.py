@@ -14,6 +14,7 @@ import faust
 from faust.types import TP, EventT
 
 from loopwarden.worker.errors import StateRefused, WorkerError
+from loopwarden.worker.transport import FAUST_LOG
 from loopwarden_schemas.state import UnknownStateVersion, state_position
 
 _MAX_RUN_ID_SHOWN = 64
@@ -116,6 +117,8 @@ def _tombstone_of(headers: Any) -> tuple[int, int] | None:
 
 class RunsTable(faust.Table[bytes, bytes]):
     """Faust's table of runs. Faust restores it; `checkpoint` alone writes it, and its changelog."""
+
+    logger = FAUST_LOG
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 
 from loopwarden.worker.settings import Settings
 
@@ -14,7 +15,7 @@ def run_worker(settings: Settings, *, log_level: str = "info") -> int:
     """Run a worker until SIGTERM or SIGINT, in this process and its main thread; return the exit code.
 
     0: it was asked to stop, and what it had judged is durable. 1: it stopped by itself; the log says why, and the next
-    start goes on from what is committed.
+    start goes on from what is committed. 2: it could not begin with these settings.
 
     Args:
         settings: Where the broker is, and the like.
@@ -22,11 +23,18 @@ def run_worker(settings: Settings, *, log_level: str = "info") -> int:
     """
     from loopwarden.worker.app import WorkerApp
 
-    app = WorkerApp(settings)
+    try:
+        app = WorkerApp(settings)
+    except OSError as error:
+        print(f"LOOPWARDEN_DATA_DIR: must be a folder that can be written: {error}", file=sys.stderr)
+        return 2
     worker = app.Worker(loglevel=log_level, redirect_stdouts=False, quiet=True)
     if log_level != "debug":
         for name in _LIBRARIES:
             logging.getLogger(name).setLevel(logging.ERROR)
+        for name in ("faust.worker", "mode.worker"):
+            # Says once more that there was a crash.
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     try:
         worker.execute_from_commandline()
     except SystemExit as end:

@@ -6,6 +6,8 @@ one event (engine-facts, sections 1 and 3). Records of changelogs go on coming o
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -14,6 +16,9 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, AppT, ConsumerMessage, Message
 from faust.types.transports import ConsumerT, ProducerT, TPorTopicSet
 from mode.utils.futures import notify
+
+FAUST_LOG = logging.getLogger("faust.loopwarden")
+"""Where Faust's own code says what it does in our classes: beside the rest of its log, not in ours."""
 
 # What Kafka counts beyond a batch's bytes is little, and its default limit is 1 MiB for a batch. A state is 128 KiB at
 # the very most. Smaller batches cost more requests, larger ones would not be faster.
@@ -36,6 +41,13 @@ class Batch(NamedTuple):
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):
     """The thread that polls and heartbeats."""
+
+    logger = FAUST_LOG
+
+    def _stopped_set(self) -> None:
+        # After a crash the thread's loop is closed already when it is told to stop.
+        with contextlib.suppress(RuntimeError):
+            super()._stopped_set()
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
         # Faust looks for the words "already rebalanced", between which aiokafka's text has a line break: it would stop
@@ -81,6 +93,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 class Consumer(driver.Consumer):
     """Yields batches, and commits what was released and nothing else."""
 
+    logger = FAUST_LOG
     _thread: ConsumerThread
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -181,6 +194,8 @@ class Consumer(driver.Consumer):
 
 class Producer(driver.Producer):
     """aiokafka's producer, idempotent, every record acknowledged by all replicas in sync."""
+
+    logger = FAUST_LOG
 
     def _settings_extra(self) -> Mapping[str, Any]:
         return {"acks": "all", "enable_idempotence": True}
