@@ -17,7 +17,6 @@ from loopwarden.client import (
     archived,
     event_producer,
     following,
-    own_part,
     policies_in_force,
     read_archive,
     write_applied,
@@ -166,15 +165,8 @@ def test_a_number_that_is_not_archived_is_refused_with_those_that_are(
         archived(read_archive(connection), 7)
 
 
-def test_of_a_whole_configuration_only_our_part_is_archived(topics: object, strict: dict[str, Any]) -> None:
-    agents = [
-        {"id": "a", "token": "secret", "tools": {"loopDetection": {"enabled": False}, "allow": ["*"]}},
-        {"id": "b", "tools": {"allow": ["*"]}},
-        "nonsense",
-    ]
-    whole = {"models": {"apiKey": "secret"}, "tools": {**strict["tools"], "allow": ["*"]}, "agents": {"list": agents}}
-    assert own_part(PolicyDocument.from_value(whole)).value == {
-        **strict,
-        "agents": {"list": [{"id": "a", "tools": {"loopDetection": {"enabled": False}}}]},
-    }
-    assert own_part(PolicyDocument.from_value(strict)).value == strict
+def test_of_a_whole_configuration_only_our_part_is_archived(connection: Connection, strict: dict[str, Any]) -> None:
+    whole = {"models": {"apiKey": "secret", "limit": float("inf")}, "tools": {**strict["tools"], "allow": ["*"]}}
+    _apply(connection, whole)
+    [policy] = read_archive(connection)
+    assert policy.document.value == strict

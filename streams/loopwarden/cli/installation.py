@@ -58,8 +58,10 @@ def bring_up(wanted: Wanted) -> int:
         BrokerError: the broker cannot be started.
         ClusterError: the cluster cannot be reached, or its topics cannot be created.
         Mistake: there is no such policy file.
+        MissingExtra: packages that are needed are not installed.
     """
-    # Before anything is started: where and which.
+    import loopwarden.worker  # noqa: F401 says which extra is missing
+
     connection = Connection.given(wanted.broker or f"127.0.0.1:{wanted.port}", wanted.prefix)
     document = None
     if wanted.policy is not None:

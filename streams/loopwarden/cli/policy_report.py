@@ -11,6 +11,7 @@ from loopwarden.importers import STDIN
 from loopwarden_schemas.policy import PolicyDocument
 from loopwarden_schemas.policy_effect import EffectiveSetting, effective
 from loopwarden_schemas.policy_file import read_policy_file
+from loopwarden_schemas.policy_own_part import own_part
 
 
 def check_policy(file: str, agent: str | None) -> int:
@@ -53,7 +54,8 @@ def _show(file: str, document: PolicyDocument, agent: str | None) -> None:
     for setting in effective(document, agent):
         table.add_row(setting.path, _value(setting.value), Text(_origin(setting)))
     Console(file=sys.stdout).print(table)
-    print(f"document digest  {document.digest}   (of the file's contents: policy.applied carries it)")
+    digest = own_part(document).digest
+    print(f"document digest  {digest}   (of the file's policy, as it is archived: policy.applied carries it)")
     print(f"policy digest    {policy.digest}   (of the values above: verdicts carry it)")
     if agent is not None and agent not in document.overlays:
         say(f"agent {agent!r} has no settings of its own in this file: the fleet's hold")

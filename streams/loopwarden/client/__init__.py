@@ -12,7 +12,7 @@ from loopwarden.client.errors import (
     WrongSetting,
 )
 from loopwarden.client.follower import Follower, Record, following
-from loopwarden.client.policy_apply import Applied, apply_policy, own_part, write_applied
+from loopwarden.client.policy_apply import Applied, apply_policy, write_applied
 from loopwarden.client.policy_archive import ArchivedPolicy, append_policy, archived, read_archive
 from loopwarden.client.policy_in_force import InForce, policies_in_force
 from loopwarden.client.producer import EventProducer, event_producer
@@ -42,7 +42,6 @@ __all__ = [
     "create_topics",
     "event_producer",
     "following",
-    "own_part",
     "partition_count",
     "policies_in_force",
     "read_archive",

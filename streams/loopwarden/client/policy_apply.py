@@ -6,7 +6,7 @@ number it has, and writes what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from kafka import KafkaProducer
@@ -20,10 +20,10 @@ from loopwarden.client.policy_in_force import Progress, _silent, policies_in_for
 from loopwarden.client.producer import HEADERS, PRODUCER_SETTINGS
 from loopwarden.client.settings import Connection
 from loopwarden_schemas.codec import encode_event
-from loopwarden_schemas.policy import PolicyDocument, value_at
+from loopwarden_schemas.policy import PolicyDocument
+from loopwarden_schemas.policy_own_part import own_part
 
 _ACKNOWLEDGED_S: Final = 20.0
-_OURS: Final = ("loopDetection", "loopwarden")
 
 
 class Applied(NamedTuple):
@@ -115,28 +115,6 @@ def _failure(sent: Any) -> KafkaError | None:
     except KafkaError as error:
         return error
     return None
-
-
-def own_part(document: PolicyDocument) -> PolicyDocument:
-    """Return the document without what is none of our business: a whole OpenClaw configuration may hold secrets."""
-    value = document.value
-    reduced: dict[str, Any] = {}
-    if tools := _own_blocks(value):
-        reduced["tools"] = tools
-    agents = value_at(value, "agents", "list")
-    own = [
-        {"id": agent["id"], "tools": tools}
-        for agent in (agents if isinstance(agents, list) else ())
-        if isinstance(agent, Mapping) and "id" in agent and (tools := _own_blocks(agent))
-    ]
-    if own:
-        reduced["agents"] = {"list": own}
-    return PolicyDocument.from_value(reduced)
-
-
-def _own_blocks(value: object) -> dict[str, Any]:
-    tools = value_at(value, "tools")
-    return {name: tools[name] for name in _OURS if name in tools} if isinstance(tools, Mapping) else {}
 
 
 def _applied_event(policy: ArchivedPolicy, partition: int, ts: int) -> dict[str, Any]:
