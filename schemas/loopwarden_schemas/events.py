@@ -94,6 +94,9 @@ class CallEvent(RunEvent):
     args: Any = Field(default=None, description="The arguments as they came; absent arguments are null.")
     args_hash: Hash | None = Field(default=None, description="Instead of `args`: XXH3-128 of their canonical JSON.")
     known_poll: bool | None = Field(default=None, description="With `args_hash`: the call is a known poll.")
+    verdict_id: Name | None = Field(
+        default=None, description="The verdict that the runner applied to this call: a block obeyed, a warning shown."
+    )
 
 
 class ToolCallStarted(CallEvent):
@@ -116,7 +119,6 @@ class ToolCallBlocked(CallEvent):
     """The runner obeyed a block: the call was not executed."""
 
     type: Literal["tool_call.blocked"]
-    verdict_id: Name | None = None
 
 
 class Compaction(RunEvent):
@@ -138,12 +140,14 @@ class RunFinished(RunEvent):
 
 
 class OperatorOverride(RunEvent):
-    """A person decides. (Accepted; it has no effect yet.)"""
+    """A person decides: `allow` lifts blocks, `release` forgets the window and lifts an abort, `abort` ends the run."""
 
     type: Literal["operator.override"]
     action: Literal["allow", "release", "abort"]
-    tool: ToolName | None = None
-    until: Count | None = None
+    tool: ToolName | None = Field(default=None, description="With `allow`: this tool; absent: every tool.")
+    until: Count | None = Field(
+        default=None, description="With `allow`: the append time (ms) until which it holds; absent: until the run ends."
+    )
     by: str | None = None
     why: str | None = None
 

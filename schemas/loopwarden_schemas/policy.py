@@ -7,7 +7,7 @@ beneath shows through. What a file may hold is stricter: see `policy_models` and
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from loopwarden_schemas.digests import digest
@@ -49,6 +49,10 @@ SETTINGS: Final = (
 """Every setting, in the order of the table in design.md, Policy."""
 
 
+ABORT_AFTER_BLOCKS: Final = "abortAfterBlocks"
+"""Our own setting, in `tools.loopwarden`: so many attempts of blocked calls end the run. Unset by default."""
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """The effective policy of one run. Build it with `resolve`, which keeps the thresholds in order.
@@ -56,6 +60,7 @@ class Policy:
     Attributes:
         enabled: True, False or None where nobody said; see `detectors_on` and `guard_on`.
         history_size: Calls kept per run.
+        abort_after_blocks: Attempts of blocked calls, since the last allowed one, that end the run; None: none do.
         guard_window: Attempts that the post-compaction guard watches, and equal ones it takes to abort.
         detectors_on: The rolling-history detectors run only when `enabled` is true.
         guard_on: The post-compaction guard runs unless `enabled` is exactly false.
@@ -72,6 +77,7 @@ class Policy:
     known_poll_no_progress: bool
     ping_pong: bool
     guard_window: int
+    abort_after_blocks: int | None = None
     # Stored, not computed on access: the judge reads them for every event.
     detectors_on: bool = field(init=False, repr=False, compare=False)
     guard_on: bool = field(init=False, repr=False, compare=False)
@@ -89,12 +95,15 @@ class Policy:
             *outer, name = setting.path.split(".")
             block = table.setdefault(outer[0], {}) if outer else table
             block[name] = getattr(self, setting.attribute)
+        if self.abort_after_blocks is not None:
+            # Only where it is set, so that policies without it keep the digest they always had.
+            table[ABORT_AFTER_BLOCKS] = self.abort_after_blocks
         return table
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Policy:
         """Return the policy of a resolved table: the inverse of `to_table`."""
-        return resolve(table)
+        return replace(resolve(table), abort_after_blocks=positive_integer(table.get(ABORT_AFTER_BLOCKS)))
 
 
 def resolve(*layers: object) -> Policy:
@@ -152,10 +161,12 @@ def value_at(value: object, *keys: str) -> object:
 
 
 class Overlay(NamedTuple):
-    """The `loopDetection` block of one agent, and the agent's position in `agents.list`."""
+    """What one agent has of its own, and the agent's position in `agents.list`."""
 
     position: int
     block: Mapping[str, Any]
+    """Its `loopDetection` block."""
+    abort_after_blocks: int | None = None
 
 
 class PolicyDocument:
@@ -167,13 +178,14 @@ class PolicyDocument:
         overlays: The blocks of agents by agent id; of agents listed twice the first counts.
     """
 
-    __slots__ = ("_digest", "_resolved", "fleet", "overlays", "value")
+    __slots__ = ("_digest", "_resolved", "abort_after_blocks", "fleet", "overlays", "value")
 
     def __init__(self, value: object) -> None:
         self.value = value
         block = value_at(value, "tools", "loopDetection")
         self.fleet = block if isinstance(block, Mapping) else None
         self.overlays = dict(_overlays(value))
+        self.abort_after_blocks = _abort_after_blocks(value)
         self._digest: str | None = None
         # Only agents with an overlay have an entry, the rest share that of None: the document bounds the memory.
         self._resolved: dict[str | None, Policy] = {}
@@ -198,12 +210,17 @@ class PolicyDocument:
         """Return the policy of a run: the fleet's block, the agent's over it, the run's own `override` over both."""
         overlay = self.overlays.get(agent_id) if agent_id is not None else None
         if override is not None:
-            return resolve(self.fleet, overlay.block if overlay else None, override)
+            return self._resolve(overlay, override)
         key = agent_id if overlay else None
         policy = self._resolved.get(key)
         if policy is None:
-            policy = self._resolved[key] = resolve(self.fleet, overlay.block if overlay else None)
+            policy = self._resolved[key] = self._resolve(overlay, None)
         return policy
+
+    def _resolve(self, overlay: Overlay | None, override: object) -> Policy:
+        policy = resolve(self.fleet, overlay.block if overlay else None, override)
+        limit = (overlay.abort_after_blocks if overlay else None) or self.abort_after_blocks
+        return policy if limit is None else replace(policy, abort_after_blocks=limit)
 
 
 def _overlays(value: object) -> Iterator[tuple[str, Overlay]]:
@@ -214,9 +231,13 @@ def _overlays(value: object) -> Iterator[tuple[str, Overlay]]:
         if not isinstance(agent_id, str) or agent_id in seen:
             continue
         seen.add(agent_id)
-        block = value_at(agent, "tools", "loopDetection")
-        if isinstance(block, Mapping):
-            yield agent_id, Overlay(position, block)
+        block, limit = value_at(agent, "tools", "loopDetection"), _abort_after_blocks(agent)
+        if isinstance(block, Mapping) or limit is not None:
+            yield agent_id, Overlay(position, block if isinstance(block, Mapping) else {}, limit)
+
+
+def _abort_after_blocks(value: object) -> int | None:
+    return positive_integer(value_at(value, "tools", "loopwarden", ABORT_AFTER_BLOCKS))
 
 
 DEFAULT_DOCUMENT: Final = PolicyDocument({})

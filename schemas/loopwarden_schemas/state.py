@@ -73,10 +73,22 @@ class GuardRecord(Struct, array_like=True, gc=False):
     """The post-compaction guard while it observes."""
 
     remaining: int
+    count: int
     tool: str | None
     args_hash: bytes
     result: bytes
     event_ids: list[str]
+
+
+class EnforcementRecord(Struct, array_like=True, gc=False):
+    """What became of the run's verdicts."""
+
+    delivered: int
+    obeyed: int
+    disobeyed: int
+    ignored: int
+    event_ids: list[str]
+    open: list[int]
 
 
 class StateRecord(StateHead, array_like=True, gc=False):
@@ -99,10 +111,14 @@ class StateRecord(StateHead, array_like=True, gc=False):
     warnings: list[tuple[str, int, int, int]]
     """Detector, two hashes, how far it was published."""
     guard: GuardRecord
+    abort_after_blocks: int | None
     blocked_tool: str | None
     blocked_calls: list[int]
     """Indices into `signatures`."""
-    refused: int
+    allowances: list[tuple[int, int | None]]
+    """Tools, as 8-byte hashes, and until when each is allowed."""
+    enforcement: EnforcementRecord
+    aborted: bool
     unjudged: int
 
 

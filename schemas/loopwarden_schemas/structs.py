@@ -65,6 +65,7 @@ class CallEvent(RunEvent, kw_only=True, gc=False):
     args: Any = UNSET
     args_hash: Hash | None = None
     known_poll: bool | None = None
+    verdict_id: Name | None = None
 
 
 class ToolCallStarted(CallEvent, kw_only=True, tag="tool_call.started", gc=False):
@@ -81,7 +82,7 @@ class ToolCallFinished(CallEvent, kw_only=True, tag="tool_call.finished", gc=Fal
 
 
 class ToolCallBlocked(CallEvent, kw_only=True, tag="tool_call.blocked", gc=False):
-    verdict_id: Name | None = None
+    pass
 
 
 class Compaction(RunEvent, kw_only=True, tag="compaction", gc=False):
@@ -148,6 +149,9 @@ class Verdict(Struct, gc=False):
     policy_digest: str
     rules_version: int
     ts: int
+    delivered: int = 0
+    obeyed: int = 0
+    disobeyed: int = 0
 
 
 class Decision(Struct, frozen=True, gc=False):

@@ -40,3 +40,6 @@ class Verdict(BaseModel):
     policy_digest: str
     rules_version: int
     ts: int = Field(description="The causing event's ts (ms).")
+    delivered: int = Field(default=0, description="Events of the run so far that named the verdict they followed.")
+    obeyed: int = Field(default=0, description="Calls of the run so far that the runner refused.")
+    disobeyed: int = Field(default=0, description="Blocked calls of the run so far that were made all the same.")

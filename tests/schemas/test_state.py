@@ -10,6 +10,7 @@ from loopwarden_schemas.policy import SETTINGS, resolve
 from loopwarden_schemas.state import (
     STATE_VERSION,
     CallRecord,
+    EnforcementRecord,
     GuardRecord,
     RememberedRecord,
     SignatureRecord,
@@ -39,10 +40,13 @@ RECORD = StateRecord(
     remembered=[RememberedRecord(1, "e", pack_hash("opaque"), True)],
     seen=b"12345678",
     warnings=[("ping_pong", 1, 2, -1)],
-    guard=GuardRecord(1, "read", pack_hash("x"), b"r" * 16, ["e"]),
+    guard=GuardRecord(1, 2, "read", pack_hash("x"), b"r" * 16, ["e"]),
+    abort_after_blocks=7,
     blocked_tool=None,
     blocked_calls=[0],
-    refused=4,
+    allowances=[(0, None), (2**64 - 1, 2**40)],
+    enforcement=EnforcementRecord(1, 2, 3, 4, ["e"], [2**64 - 1]),
+    aborted=False,
     unjudged=5,
 )
 

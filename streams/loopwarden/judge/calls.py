@@ -1,6 +1,7 @@
 """How a call is put together from its events, which may come late, twice, alone or never. (design.md, "Events".)
 
-The window and the guard change as each event says; what is returned is what that means for the call at hand.
+The window, the guard and the enforcement change as each event says; what is returned is what that
+means for the call at hand.
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 from msgspec import Struct
 
 from loopwarden.judge.detectors import decide
+from loopwarden.judge.enforcement import DETECTOR as BLOCK_IGNORED
 from loopwarden.judge.evidence import evidence
-from loopwarden.judge.findings import Finding
+from loopwarden.judge.findings import Ending, Finding
 from loopwarden.judge.outcome import NO_ARGUMENTS, Hashed
 from loopwarden.judge.run_state import Remembered, RunState
 from loopwarden.judge.window import Recorded, Signature
@@ -28,8 +30,8 @@ class Step(Struct):
     """The decision about it, where it is not "allow"."""
     evidence: list[str] | None = None
     """Of the finding; None: a warning that was published before."""
-    loop_persisted: bool = False
-    """The post-compaction guard ends the run."""
+    ending: Ending | None = None
+    """Why the run ends with this event."""
 
 
 def fold_call(state: RunState, event: ToolCallEvent, hashed: Hashed) -> Step:
@@ -38,7 +40,7 @@ def fold_call(state: RunState, event: ToolCallEvent, hashed: Hashed) -> Step:
         return _started(state, event, hashed)
     if type(event) is ToolCallFinished:
         return _finished(state, event, hashed)
-    return _blocked(state, hashed)
+    return _blocked(state, event, hashed)
 
 
 def _started(state: RunState, event: ToolCallStarted, hashed: Hashed) -> Step:
@@ -54,8 +56,10 @@ def _started(state: RunState, event: ToolCallStarted, hashed: Hashed) -> Step:
     step = _decide(state, signature)
     if step.finding is not None and step.finding.action == "block":
         known_poll = signature.known_poll or hashed.known_poll
-        announced = Remembered(short_id(event.event_id), signature.args_hash, known_poll)
-        state.remember(call_id, announced)
+        event_id = short_id(event.event_id)
+        state.remember(call_id, Remembered(event_id, signature.args_hash, known_poll))
+        state.enforcement.attempted(call_id, event_id)
+        step.ending = _block_ignored(state)
         return step
     step.touched = _record(state, signature, hashed, short_id(event.event_id))
     return step
@@ -80,6 +84,9 @@ def _finished(state: RunState, event: ToolCallFinished, hashed: Hashed) -> Step:
     else:
         signature = window.signature(hashed.tool, hashed.args_hash or NO_ARGUMENTS, hashed.known_poll)
         step = _decide(state, signature)
+        if step.finding is not None and step.finding.action == "block":
+            state.enforcement.attempted(call_id, short_id(event.event_id))
+            step.ending = _block_ignored(state)
         step.touched = _record(state, signature, hashed, short_id(event.event_id), lone=True)
         pending = window.calls[-1]
     step.signature = pending.signature
@@ -87,24 +94,31 @@ def _finished(state: RunState, event: ToolCallFinished, hashed: Hashed) -> Step:
         window.complete(pending, hashed.result, hashed.unknown_tool)
         if state.guard.remaining:
             tool, args_hash = pending.signature.key
-            step.loop_persisted = state.guard.observe(tool, args_hash, hashed.result, short_id(event.event_id))
+            persisted = state.guard.observe(tool, args_hash, hashed.result, short_id(event.event_id))
+            step.ending = persisted or step.ending
     return step
 
 
-def _blocked(state: RunState, hashed: Hashed) -> Step:
+def _blocked(state: RunState, event: ToolCallEvent, hashed: Hashed) -> Step:
     """The runner did not execute a call: it leaves the window where it was announced before the order arrived."""
-    state.refused += 1
-    if hashed.call_id is None:
-        return Step()
-    pending = state.window.find_pending(hashed.call_id, hashed.tool, "")
-    if pending is None:
-        return Step()
-    state.window.remove(pending)
-    return Step((pending.signature,))
+    state.enforcement.refused(hashed.call_id, short_id(event.event_id))
+    pending = None if hashed.call_id is None else state.window.find_pending(hashed.call_id, hashed.tool, "")
+    step = Step()
+    if pending is not None:
+        state.window.remove(pending)
+        step.touched = (pending.signature,)
+    step.ending = _block_ignored(state)
+    if step.ending is not None:
+        step.signature = state.window.signature(hashed.tool, hashed.args_hash or NO_ARGUMENTS, hashed.known_poll)
+    return step
 
 
 def _decide(state: RunState, signature: Signature) -> Step:
     finding = decide(state.window, signature, state.policy)
+    if finding is not None and finding.action == "block" and state.allowances.covers(signature.tool):
+        finding = None
+    if finding is None or finding.action == "warn":
+        state.enforcement.allowed()
     if finding is None:
         if state.warnings.published:
             state.warnings.forget(signature)
@@ -113,6 +127,13 @@ def _decide(state: RunState, signature: Signature) -> Step:
     if finding.action == "block" or state.warnings.is_due(finding, state.window, signature):
         counted = evidence(finding, state.window, signature)
     return Step(signature=signature, finding=finding, evidence=counted)
+
+
+def _block_ignored(state: RunState) -> Ending | None:
+    limit, enforcement = state.policy.abort_after_blocks, state.enforcement
+    if limit is None or enforcement.ignored < limit:
+        return None
+    return Ending(BLOCK_IGNORED, enforcement.ignored, limit, enforcement.event_ids)
 
 
 def _record(

@@ -17,5 +17,14 @@ class Finding(Struct, frozen=True, gc=False):
     scope: Literal["call", "tool"] = "call"
 
 
+class Ending(Struct, frozen=True, gc=False):
+    """A rule that ends the run."""
+
+    detector: str
+    count: int
+    threshold: int
+    evidence: list[str]
+
+
 EVIDENCE: Final = 10
 """How many event ids a verdict carries as evidence, at most. (design.md, "Verdicts".)"""

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from loopwarden.judge import verdicts
+from loopwarden.judge import overrides, verdicts
 from loopwarden.judge.calls import Step, fold_call
-from loopwarden.judge.evidence import evidence
 from loopwarden.judge.outcome import hash_call, identity
 from loopwarden.judge.run_state import RunState, begin, begin_again
 from loopwarden_schemas.policy import PolicyDocument
@@ -18,6 +17,7 @@ from loopwarden_schemas.structs import (
     Compaction,
     Decision,
     EventOfRun,
+    OperatorOverride,
     RunFinished,
     RunStarted,
     ToolCallEvent,
@@ -54,6 +54,8 @@ def judge(state: RunState | None, event: EventOfRun, policy: PolicyDocument) -> 
     elif not state.seen.add(who):
         return Judged(state, [], [])
     elif state.ended_at is not None:
+        if type(event) is OperatorOverride and event.action == "release" and state.aborted:
+            return Judged(state, [], overrides.revive(state, event))
         if type(event) is not RunStarted:
             state.unjudged += 1
             return Judged(state, [], [])
@@ -65,34 +67,40 @@ def judge(state: RunState | None, event: EventOfRun, policy: PolicyDocument) -> 
     if state.agent_id is None:
         state.agent_id = event.agent_id
     if hashed is not None and isinstance(event, TOOL_CALL_EVENTS):
-        return _announce(state, event, fold_call(state, event, hashed))
+        judged = _announce(state, event, fold_call(state, event, hashed))
+    else:
+        judged = Judged(state, [], _fold_other(state, event))
+    if state.allowances:
+        judged.verdicts.extend(overrides.expire(state, event))
+    return judged
+
+
+def _fold_other(state: RunState, event: EventOfRun) -> list[Verdict]:
     if type(event) is Compaction:
         if state.policy.guard_on:
             state.guard.arm(event, state.policy.guard_window)
     elif type(event) is RunFinished:
         state.end(event.append_time)
-    return Judged(state, [], [])
+    elif type(event) is OperatorOverride:
+        return overrides.override(state, event)
+    return []
 
 
 def _announce(state: RunState, event: ToolCallEvent, step: Step) -> Judged:
     decisions: list[Decision] = []
     published: list[Verdict] = []
-    finding, signature = step.finding, step.signature
+    finding, signature, ending = step.finding, step.signature, step.ending
+    if event.verdict_id is not None:
+        state.enforcement.delivered += 1
     if finding is not None and signature is not None:
         decisions.append(Decision(event.event_id, event.run_id, finding.action, finding.detector, finding.count))
         if step.evidence is not None:
             published.append(verdicts.attempt(state, event, finding, *signature.key, step.evidence))
-    if step.loop_persisted and signature is not None:
-        verdict = verdicts.abort(state, event, *signature.key)
-        decisions.append(Decision(event.event_id, event.run_id, "abort", verdict.reason, state.policy.guard_window))
-        published.append(verdict)
-        state.end(event.append_time)
+    if ending is not None and signature is not None:
+        decisions.append(Decision(event.event_id, event.run_id, "abort", ending.detector, ending.count))
+        published.append(verdicts.abort(state, event, ending, *signature.key))
+        state.end(event.append_time, aborted=True)
     elif step.touched and state.policy.detectors_on:
-        placed, lifted = state.orders.refresh(state.window, state.policy, step.touched)
-        for key, reason in placed:
-            covered = state.window.signatures.get((key.tool, key.args_hash), state.window.calls[-1].signature)
-            counted = evidence(reason, state.window, covered)
-            published.append(verdicts.order(state, event, key, reason, counted))
-        if lifted:
-            published.extend(verdicts.clear(state, event, key) for key in lifted)
+        changes = state.orders.refresh(state.window, state.policy, state.allowances, step.touched)
+        published.extend(verdicts.of_changes(state, event, changes))
     return Judged(state, decisions, published)

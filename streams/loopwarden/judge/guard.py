@@ -5,7 +5,7 @@ Policy: `postCompactionGuard`. It has nothing to do with the window. (Reference,
 
 from __future__ import annotations
 
-from loopwarden.judge.findings import EVIDENCE
+from loopwarden.judge.findings import EVIDENCE, Ending
 from loopwarden_schemas.structs import Compaction
 
 DETECTOR = "compaction_loop_persisted"
@@ -14,11 +14,13 @@ DETECTOR = "compaction_loop_persisted"
 class Guard:
     """Armed by a compaction, it observes the next outcomes; when all of them are the same, the run must end."""
 
-    __slots__ = ("event_ids", "observed", "remaining")
+    __slots__ = ("count", "event_ids", "observed", "remaining")
 
     def __init__(self) -> None:
         self.remaining = 0
         """Outcomes still to be observed; 0 while dormant."""
+        self.count = 0
+        """Outcomes observed since it was armed."""
         self.observed: tuple[str, str, str] | None = None
         """Tool, arguments and outcome of everything observed since it was armed."""
         self.event_ids: list[str] = []
@@ -31,19 +33,21 @@ class Guard:
         """
         if compaction.succeeded and compaction.trigger != "manual":
             self.remaining = window_size
+            self.count = 0
             self.observed = None
             self.event_ids = []
 
-    def observe(self, tool: str, args_hash: str, result: str, event_id: str) -> bool:
-        """See one outcome; return whether the loop persisted: every outcome since it was armed was this one."""
+    def observe(self, tool: str, args_hash: str, result: str, event_id: str) -> Ending | None:
+        """See one outcome; the loop persisted, and the run ends, when every outcome since it was armed was this one."""
         if not self.remaining:
-            return False
+            return None
         outcome = (tool, args_hash, result)
         if self.observed is not None and self.observed != outcome:
             # As many equal outcomes are needed as are observed, so that one other outcome settles it.
             self.remaining = 0
-            return False
+            return None
         self.observed = outcome
         self.event_ids = [*self.event_ids[1 - EVIDENCE :], event_id]
+        self.count += 1
         self.remaining -= 1
-        return self.remaining == 0
+        return Ending(DETECTOR, self.count, self.count, self.event_ids) if self.remaining == 0 else None

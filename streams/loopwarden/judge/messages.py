@@ -24,6 +24,17 @@ _BLOCK = {
     "ping_pong": "The last {count} calls alternate between two calls that always return the same.",
     "generic_repeat": "`{tool}` was called {count} times with the same arguments and always returned the same.",
 }
+_ABORT = {
+    "compaction_loop_persisted": "The run is ended: after its context was compacted, `{tool}` was called {count} times "
+    "with the same arguments and the same result.",
+    "block_ignored": "The run is ended: blocked calls were tried {count} times, lastly of `{tool}`.",
+    None: "The run is ended by an operator.",
+}
+_CLEAR = {
+    "call": "The block on a call of `{tool}` is lifted.",
+    "tool": "The block on the tool `{tool}` is lifted.",
+    "run": "The run may go on: an operator released it.",
+}
 _THEN_WARN = " If it brings nothing new, do something else: try another approach, or say what you are missing."
 _THEN_BLOCK = {
     "call": " This call is blocked. Do not try it again: take another approach, or say what you are missing.",
@@ -35,12 +46,9 @@ def message(action: str, detector: str | None, scope: str, tool: str | None, cou
     """Return the words of a verdict."""
     name = _NOT_IN_A_NAME.sub("", tool or "")[:MAX_TOOL_NAME] or "tool"
     if action == "clear":
-        return f"The block on {'the tool' if scope == 'tool' else 'a call of'} `{name}` is lifted."
+        return _CLEAR[scope].format(tool=name)
     if action == "abort":
-        return (
-            f"The run is ended: after its context was compacted, `{name}` was called {count} times with the same "
-            "arguments and the same result."
-        )
+        return _ABORT[detector].format(tool=name, count=count)
     if action == "warn":
         return _WARN[detector or ""].format(tool=name, count=count) + _THEN_WARN
     return _BLOCK[detector or ""].format(tool=name, count=count) + _THEN_BLOCK[scope]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from loopwarden.judge.allowances import Allowances
 from loopwarden.judge.detectors import decide_block
 from loopwarden.judge.findings import Finding
 from loopwarden.judge.window import Signature, Window
@@ -41,12 +42,15 @@ class Orders:
         self.calls: dict[tuple[str, str], None] = {}
         """The blocked signatures."""
 
-    def refresh(self, window: Window, policy: Policy, touched: tuple[Signature, ...]) -> Changes:
+    def refresh(
+        self, window: Window, policy: Policy, allowances: Allowances, touched: tuple[Signature, ...]
+    ) -> Changes:
         """Bring the orders up to date after an event.
 
         Args:
             window: The calls after the event.
             policy: Of the run.
+            allowances: What a person has allowed.
             touched: The one or two signatures whose calls or outcomes the event changed, that of a call it pushed
                 out included.
         """
@@ -66,17 +70,23 @@ class Orders:
         # What alternated before the event and what alternates now is among the newest three: one event appends,
         # removes or changes one call.
         newest = [call.signature for call in window.calls[-3:]]
-        return self._ask_again(window, policy, {signature.key for signature in (*newest, *touched)})
+        return self._ask_again(window, policy, allowances, {signature.key for signature in (*newest, *touched)})
 
-    def _ask_again(self, window: Window, policy: Policy, candidates: set[tuple[str, str]]) -> Changes:
+    def review(self, window: Window, policy: Policy, allowances: Allowances) -> Changes:
+        """Bring all orders up to date after something was allowed, or is not allowed any more."""
+        return self._ask_again(window, policy, allowances, {*window.signatures, *self.calls})
+
+    def _ask_again(
+        self, window: Window, policy: Policy, allowances: Allowances, candidates: set[tuple[str, str]]
+    ) -> Changes:
         placed: list[tuple[OrderKey, Finding]] = []
         lifted: list[OrderKey] = []
         if self.tool is not None or (window.calls and window.calls[-1].unknown_tool):
-            self._ask_for_tool(window, policy, candidates, placed, lifted)
+            self._ask_for_tool(window, policy, allowances, candidates, placed, lifted)
         for key in candidates:
             signature = window.signatures.get(key)
             finding = decide_block(window, signature, policy) if signature is not None else None
-            if finding is not None and finding.scope == "call":
+            if finding is not None and finding.scope == "call" and not allowances.covers(key[0]):
                 if key not in self.calls:
                     self.calls[key] = None
                     placed.append((OrderKey("call", *key), finding))
@@ -91,6 +101,7 @@ class Orders:
         self,
         window: Window,
         policy: Policy,
+        allowances: Allowances,
         candidates: set[tuple[str, str]],
         placed: list[tuple[OrderKey, Finding]],
         lifted: list[OrderKey],
@@ -98,6 +109,8 @@ class Orders:
         newest = window.calls[-1].signature if window.calls else None
         finding = decide_block(window, newest, policy) if newest is not None else None
         tool = newest.tool if newest is not None and finding is not None and finding.scope == "tool" else None
+        if tool is not None and allowances.covers(tool):
+            tool = None
         if tool == self.tool:
             return
         if self.tool is not None:

@@ -7,6 +7,8 @@ from typing import Final
 
 from msgspec import UNSET, Struct
 
+from loopwarden.judge.allowances import Allowances
+from loopwarden.judge.enforcement import Enforcement
 from loopwarden.judge.guard import Guard
 from loopwarden.judge.orders import Orders
 from loopwarden.judge.warnings import Warnings
@@ -63,9 +65,12 @@ class RunState:
     """What the judge knows of one run. The judge owns it; the worker sets `offset` and `index` only."""
 
     __slots__ = (
+        "aborted",
         "agent_id",
+        "allowances",
         "begun",
         "ended_at",
+        "enforcement",
         "guard",
         "index",
         "n",
@@ -73,7 +78,6 @@ class RunState:
         "offset",
         "orders",
         "policy",
-        "refused",
         "remembered",
         "run_id",
         "seen",
@@ -101,8 +105,10 @@ class RunState:
         self.warnings = Warnings()
         self.orders = Orders()
         self.guard = Guard()
-        self.refused = 0
-        """`tool_call.blocked` events: calls that the runner did not execute."""
+        self.allowances = Allowances()
+        self.enforcement = Enforcement()
+        self.aborted = False
+        """Whether the end, where there was one, was an abort."""
         self.unjudged = 0
         """Events after the run's end."""
         self.offset = -1
@@ -113,12 +119,18 @@ class RunState:
         """The append time (ms) after which an event finds a fresh run."""
         return self.newest_at + IDLE_MS if self.ended_at is None else self.ended_at + ENDED_MS
 
-    def end(self, at: int) -> None:
+    def end(self, at: int, *, aborted: bool = False) -> None:
         """The run is over: its window, orders and warnings are gone, what follows for an hour is only counted."""
+        self.forget()
+        self.allowances = Allowances()
+        self.ended_at, self.aborted = at, aborted
+
+    def forget(self) -> None:
+        """Begin with an empty window, without orders."""
         self.window = Window(self.policy.history_size)
         self.orders, self.warnings, self.guard = Orders(), Warnings(), Guard()
         self.remembered = {}
-        self.ended_at = at
+        self.enforcement.allowed()
 
     def remember(self, call_id: int | None, call: Remembered) -> None:
         """Keep what a later outcome of a call outside the window needs; the oldest of 64 is forgotten for it."""

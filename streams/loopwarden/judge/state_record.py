@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+from loopwarden.judge.enforcement import Enforcement
 from loopwarden.judge.guard import Guard
 from loopwarden.judge.orders import Orders
 from loopwarden.judge.run_state import Remembered, RunState, Seen
@@ -13,6 +14,7 @@ from loopwarden_schemas.policy import SETTINGS, Policy
 from loopwarden_schemas.state import (
     STATE_VERSION,
     CallRecord,
+    EnforcementRecord,
     GuardRecord,
     RememberedRecord,
     SignatureRecord,
@@ -51,9 +53,12 @@ def freeze(state: RunState) -> bytes:
             seen=struct.pack(f"<{len(state.seen.order)}Q", *state.seen.order),
             warnings=[(*key, bucket) for key, bucket in state.warnings.published.items()],
             guard=_guard_record(state.guard),
+            abort_after_blocks=state.policy.abort_after_blocks,
             blocked_tool=state.orders.tool,
             blocked_calls=sorted(places[key] for key in state.orders.calls),
-            refused=state.refused,
+            allowances=list(state.allowances.until.items()),
+            enforcement=_enforcement_record(state.enforcement),
+            aborted=state.aborted,
             unjudged=state.unjudged,
         )
     )
@@ -66,7 +71,7 @@ def thaw(value: bytes) -> RunState:
         UnknownStateVersion: a version that this build does not know, or bytes that are no state record.
     """
     record = decode_state(value)
-    state = RunState(record.run_id, record.begun, _policy(tuple(record.policy)))
+    state = RunState(record.run_id, record.begun, _policy((*record.policy, record.abort_after_blocks)))
     state.offset, state.index = record.offset, record.index
     state.n = record.n
     state.newest_at, state.ended_at = record.newest_at, record.ended_at
@@ -83,7 +88,9 @@ def thaw(value: bytes) -> RunState:
     state.orders = Orders()
     state.orders.tool = record.blocked_tool
     state.orders.calls = {signatures[place].key: None for place in record.blocked_calls}
-    state.refused, state.unjudged = record.refused, record.unjudged
+    state.allowances.until = dict(record.allowances)
+    state.enforcement = _enforcement(record.enforcement)
+    state.aborted, state.unjudged = record.aborted, record.unjudged
     return state
 
 
@@ -118,18 +125,38 @@ def _seen(packed: bytes) -> Seen:
 
 def _guard_record(guard: Guard) -> GuardRecord:
     if guard.observed is None:
-        return GuardRecord(guard.remaining, None, b"", b"", [])
+        return GuardRecord(guard.remaining, guard.count, None, b"", b"", [])
     tool, args_hash, result = guard.observed
-    return GuardRecord(guard.remaining, tool, pack_hash(args_hash), bytes.fromhex(result), guard.event_ids)
+    return GuardRecord(guard.remaining, guard.count, tool, pack_hash(args_hash), bytes.fromhex(result), guard.event_ids)
 
 
 def _guard(record: GuardRecord) -> Guard:
     guard = Guard()
-    guard.remaining = record.remaining
+    guard.remaining, guard.count = record.remaining, record.count
     if record.tool is not None:
         guard.observed = (record.tool, unpack_hash(record.args_hash), record.result.hex())
         guard.event_ids = record.event_ids
     return guard
+
+
+def _enforcement_record(enforcement: Enforcement) -> EnforcementRecord:
+    return EnforcementRecord(
+        enforcement.delivered,
+        enforcement.obeyed,
+        enforcement.disobeyed,
+        enforcement.ignored,
+        enforcement.event_ids,
+        list(enforcement.open),
+    )
+
+
+def _enforcement(record: EnforcementRecord) -> Enforcement:
+    enforcement = Enforcement()
+    enforcement.delivered, enforcement.obeyed = record.delivered, record.obeyed
+    enforcement.disobeyed, enforcement.ignored = record.disobeyed, record.ignored
+    enforcement.event_ids = record.event_ids
+    enforcement.open = dict.fromkeys(record.open)
+    return enforcement
 
 
 _policies: dict[tuple[bool | int | None, ...], Policy] = {}
@@ -141,6 +168,7 @@ def _policy(values: tuple[bool | int | None, ...]) -> Policy:
     if policy is None:
         if len(_policies) >= 1024:
             _policies.clear()
-        fields: dict[str, Any] = dict(zip((setting.attribute for setting in SETTINGS), values, strict=True))
+        names = (*(setting.attribute for setting in SETTINGS), "abort_after_blocks")
+        fields: dict[str, Any] = dict(zip(names, values, strict=True))
         policy = _policies[values] = Policy(**fields)
     return policy
