@@ -16,7 +16,7 @@ from loopwarden.client.connect import connected
 from loopwarden.client.errors import PolicyNotApplied
 from loopwarden.client.follower import following
 from loopwarden.client.policy_archive import ArchivedPolicy, append_policy, archived, read_archive
-from loopwarden.client.policy_in_force import Progress, silent, policies_in_force
+from loopwarden.client.policy_in_force import Progress, policies_in_force, silent
 from loopwarden.client.producer import HEADERS, PRODUCER_SETTINGS
 from loopwarden.client.settings import Connection
 from loopwarden_schemas.codec import encode_event
