@@ -57,6 +57,7 @@ LAYERS = {
     "policy_models": {"policy"},
     "policy_effect": {"policy"},
     "json5_text": {"canonical"},
+    "policy_own_part": {"policy"},
     "policy_file": {"policy", "policy_models", "policy_effect", "json5_text"},
     "json_schemas": {"events", "verdicts", "policy_models"},
     "state": set[str](),

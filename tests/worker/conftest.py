@@ -79,7 +79,7 @@ class Installation:
     def __post_init__(self) -> None:
         from kafka import KafkaProducer
 
-        self.producer = KafkaProducer(bootstrap_servers=self.servers, linger_ms=5)
+        self.producer = KafkaProducer(bootstrap_servers=self.servers, linger_ms=5, max_request_size=2**21)
 
     def environment(self, **more: str) -> dict[str, str]:
         return {
@@ -227,6 +227,10 @@ class Installation:
                     states[event.run_id] = judged.state
                     verdicts += [(record.partition, verdict) for verdict in judged.verdicts]
         return verdicts
+
+    def until(self, condition: Any) -> None:
+        """Wait until something holds."""
+        wait_until(condition, lambda: "\n".join(worker.log for worker in self.workers))
 
     def dead_letters(self) -> list[Any]:
         return self.read(self.topics.dead.name)

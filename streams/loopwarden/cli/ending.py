@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, Final
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+_SAME_S: Final = 0.25
+"""A supervisor, or a shell, may send the same signal to a process and to its group: within so long it is one."""
 
 _HURRYING: Final = b"hurrying: what still runs is killed; nothing that was acknowledged is lost\n"
 
@@ -23,6 +27,7 @@ class Ending:
 
     def __init__(self) -> None:
         self._begun = False
+        self._asked_at: float | None = None
         self._pids: list[Callable[[], int | None]] = []
         self._before: list[tuple[signal.Signals, Any]] = []
 
@@ -42,12 +47,17 @@ class Ending:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         for number, handler in self._before:
-            signal.signal(number, handler)
+            # Somebody who presses Ctrl-C a third time must not meet the interpreter while it ends.
+            signal.signal(number, handler if self._asked_at is None else signal.SIG_IGN)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        asked_at, now = self._asked_at, time.monotonic()
+        self._asked_at = now if asked_at is None else asked_at
         if not self._begun:
             self._begun = True
             raise KeyboardInterrupt
+        if asked_at is not None and now - asked_at < _SAME_S:
+            return
         # Whatever this interrupts may hold a lock, of the output or of a process: neither is touched.
         with suppress(OSError):
             os.write(2, _HURRYING)

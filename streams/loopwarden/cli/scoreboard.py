@@ -92,8 +92,9 @@ class Scoreboard:
         compared = (f"refused by {refuser}", "the same?") if self._any_refused else ()
         for column in ("calls", "warned", "blocked", *compared, "aborted at"):
             table.add_column(column)
-        order = sorted(self._tallies, key=lambda run_id: -self._tallies[run_id].verdicts)
-        shown = list(self._tallies) if len(order) <= _ROWS else order[:_ROWS]
+        found = [run_id for run_id, tally in self._tallies.items() if tally.verdicts]
+        order = sorted(found, key=lambda run_id: -self._tallies[run_id].verdicts)
+        shown = order[:_ROWS] if len(self._tallies) > _ROWS else list(self._tallies)
         for run_id in shown:
             run, tally = self._play.runs[run_id], self._tallies[run_id]
             aborted = "-" if tally.aborted_at is None else f"call {tally.aborted_at}"
@@ -108,7 +109,7 @@ class Scoreboard:
         blocked = sum(len(tally.blocked) for tally in tallies.values())
         refused = sum(len(run.refused) for run in runs.values())
         aborted = sum(tally.aborted_at is not None for tally in tallies.values())
-        left_out = f" (the {_ROWS} runs with the most verdicts are shown)" if len(runs) > _ROWS else ""
+        left_out = f" (shown are the runs with the most verdicts, at most {_ROWS})" if len(runs) > _ROWS else ""
         compared = f", {refused:,} of them refused by {self._play.refuser}" if refused else ""
         if refused and all(tallies[run_id].blocked == run.refused for run_id, run in runs.items()):
             compared = f": exactly those that {self._play.refuser} refused"

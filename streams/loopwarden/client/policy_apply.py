@@ -16,7 +16,7 @@ from loopwarden.client.connect import connected
 from loopwarden.client.errors import PolicyNotApplied
 from loopwarden.client.follower import following
 from loopwarden.client.policy_archive import ArchivedPolicy, append_policy, archived, read_archive
-from loopwarden.client.policy_in_force import Progress, _silent, policies_in_force
+from loopwarden.client.policy_in_force import Progress, policies_in_force, silent
 from loopwarden.client.producer import HEADERS, PRODUCER_SETTINGS
 from loopwarden.client.settings import Connection
 from loopwarden_schemas.codec import encode_event
@@ -43,7 +43,7 @@ class Applied(NamedTuple):
 
 
 def apply_policy(
-    connection: Connection, document: PolicyDocument, *, by: str, why: str, ts: int, progress: Progress = _silent
+    connection: Connection, document: PolicyDocument, *, by: str, why: str, ts: int, progress: Progress = silent
 ) -> Applied:
     """Archive a policy, unless it is the archive's newest, and write `policy.applied` wherever it is not in force.
 

@@ -40,12 +40,12 @@ class InForce(NamedTuple):
     certain: bool = True
 
 
-def _silent(done: int, total: int) -> None:
-    pass
+def silent(done: int, total: int) -> None:
+    """Shows nothing."""
 
 
 def policies_in_force(
-    connection: Connection, archive: list[ArchivedPolicy], progress: Progress = _silent
+    connection: Connection, archive: list[ArchivedPolicy], progress: Progress = silent
 ) -> list[InForce]:
     """Return what is in force in each partition, by the log as it is now.
 

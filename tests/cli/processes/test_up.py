@@ -71,6 +71,7 @@ def test_ctrl_c_twice_in_a_row_leaves_nothing_behind_and_the_data_whole(
         up.wait_for("Ctrl-C stops all of it.")
         up.interrupt()
         up.wait_for("stopping in order")
+        time.sleep(0.3)  # sooner, it would count as the same
         up.interrupt()
         assert up.exit_code() == 0
         assert up.others() == {}
@@ -88,6 +89,16 @@ def test_ctrl_c_while_it_starts_leaves_nothing_behind(own: Callable[..., Any]) -
         assert up.exit_code() == 0
         assert up.others() == {}
         assert "Traceback" not in up.err
+
+
+def test_a_signal_that_comes_at_once_to_process_and_group_counts_as_one(beside: Callable[..., Any]) -> None:
+    with beside("once-") as up:
+        up.wait_for("Ctrl-C stops all of it.")
+        up.process.send_signal(signal.SIGTERM)
+        os.killpg(up.process.pid, signal.SIGTERM)
+        assert up.exit_code() == 0
+        assert up.others() == {}
+        assert "hurrying" not in up.err
 
 
 def test_killed_it_leaves_nothing_behind(beside: Callable[..., Any]) -> None:

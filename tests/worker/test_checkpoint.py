@@ -1,0 +1,423 @@
+"""The order that the guarantees rest on: verdicts, then states, then offsets; and what a checkpoint writes."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from loopwarden.judge import RunState, freeze, thaw
+from loopwarden.worker import checkpoint as checkpoint_module
+from loopwarden.worker import sweep
+from loopwarden.worker.checkpoint import Checkpoint, has_news
+from loopwarden.worker.errors import BatchLost, ProduceFailed
+from loopwarden.worker.lane import Lane
+from loopwarden.worker.outbox import Outbox
+from loopwarden.worker.policies import Policies
+from loopwarden.worker.progress import encode_progress
+from loopwarden.worker.records import Records
+from loopwarden.worker.recovery import Entry, States
+from loopwarden.worker.transport import Batch
+from loopwarden_schemas.codec import encode_event
+from loopwarden_schemas.policy import PolicyDocument
+
+HOUR = 3_600_000
+
+
+class SlowBroker:
+    """Takes batches like an aiokafka producer, and acknowledges them when it is told to.
+
+    The real one cannot be asked to acknowledge states before verdicts; everything else is tested with it.
+    """
+
+    def __init__(self) -> None:
+        self.log: list[tuple[str, list[tuple[bytes | None, bytes | None]]]] = []
+        self.waiting: dict[str, list[tuple[int, asyncio.Future[Any]]]] = {}
+        self.ends: dict[str, int] = {}
+
+    def create_batch(self) -> Any:
+        records: list[tuple[bytes | None, bytes | None]] = []
+
+        def append(*, timestamp: None, key: bytes | None, value: bytes | None, headers: Any) -> bool:
+            records.append((key, value))
+            return True
+
+        return SimpleNamespace(append=append, close=lambda: None, record_count=lambda: len(records), records=records)
+
+    async def send_batch(self, batch: Any, topic: str, *, partition: int) -> asyncio.Future[Any]:
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.log.append((topic, batch.records))
+        self.waiting.setdefault(topic, []).append((len(batch.records), future))
+        return future
+
+    async def acknowledge(self, topic: str) -> None:
+        for count, future in self.waiting.pop(topic, []):
+            base = self.ends.get(topic, 0)
+            self.ends[topic] = base + count
+            future.set_result(SimpleNamespace(offset=base))
+        await settle()
+
+    async def refuse(self, topic: str) -> None:
+        for _, future in self.waiting.pop(topic, []):
+            future.set_exception(RuntimeError("refused"))
+        await settle()
+
+    def topics(self) -> list[str]:
+        return [topic for topic, _ in self.log]
+
+
+async def settle() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0.001)
+
+
+class Parts:
+    """A lane with a broker that acknowledges slowly, and what was released and what failed."""
+
+    def __init__(self) -> None:
+        self.broker = SlowBroker()
+        self.released: list[int] = []
+        self.failures: list[BaseException] = []
+        self.owner = True
+        self.committed = 0
+        self.states = States()
+        self.states.changelog_end = 0
+        self.outbox = Outbox(
+            Records(self.broker, "verdicts", 0),
+            Records(self.broker, "dead", 0),
+            judged=0,
+            verdicts_end=0,
+            on_progress=lambda: None,
+            on_failure=self.failures.append,
+        )
+        self.policy = PolicyDocument.from_value(
+            {"tools": {"loopDetection": {"enabled": True, "warningThreshold": 1, "criticalThreshold": 2}}}
+        )
+        policies = Policies(SimpleNamespace(get=lambda number: self.policy), [])  # type: ignore[arg-type]
+        policies.in_force = lambda offset, index=0: self.policy  # type: ignore[method-assign]
+        self.lane = Lane(
+            0, 1, states=self.states, policies=policies, outbox=self.outbox, on_policy=lambda policies: None
+        )
+        self.checkpoint = Checkpoint(
+            self.broker,
+            "changelog",
+            may_write=lambda: self.owner,
+            release=lambda partition, offset: self.released.append(offset),
+            committed=lambda partition: self.committed,
+        )
+        self.offset = 0
+
+    async def judge(self, *run_ids: str, append_time: int = 1, follows: int | None = None) -> None:
+        """Judge the same call again for each of these runs."""
+        records = []
+        for run_id in run_ids:
+            call = {"run_id": run_id, "ts": 0, "call_id": f"c{self.offset}", "tool": "read", "args": None}
+            for kind in ("started", "finished"):
+                event = {"type": f"tool_call.{kind}", "event_id": f"{kind}-{self.offset}", **call}
+                if kind == "finished":
+                    event["result"] = "same"
+                records.append(
+                    SimpleNamespace(
+                        topic="agent-events",
+                        partition=0,
+                        offset=self.offset,
+                        timestamp=append_time,
+                        key=run_id.encode(),
+                        value=encode_event(event),
+                        headers=(),
+                    )
+                )
+                self.offset += 1
+        await self.lane.take(Batch(1, follows, records))
+
+    def written(self) -> dict[bytes | None, bytes | None]:
+        """What the newest batch for the changelog holds."""
+        return dict([records for topic, records in self.broker.log if topic == "changelog"][-1])
+
+
+def test_verdicts_are_acknowledged_before_states_are_written_and_states_before_offsets_are_released() -> None:
+    async def story() -> None:
+        parts = Parts()
+        await parts.judge("run", "run", "run")
+        assert parts.broker.topics() == ["verdicts"]
+        taking = asyncio.create_task(parts.checkpoint.take([parts.lane]))
+        await settle()
+        assert parts.broker.topics() == ["verdicts"], "no state before the verdicts are acknowledged"
+        await parts.broker.acknowledge("verdicts")
+        assert parts.broker.topics() == ["verdicts", "changelog"]
+        assert parts.released == []
+        assert not parts.states.entries, "the table holds only what the changelog has acknowledged"
+        await parts.broker.acknowledge("changelog")
+        assert await taking
+        assert parts.released == [6]
+        assert parts.states.entries[b"run"].offset == 5
+        assert not has_news(parts.lane)
+
+    asyncio.run(story())
+
+
+def test_verdicts_of_a_batch_do_not_wait_for_those_of_the_one_before() -> None:
+    async def story() -> None:
+        parts = Parts()
+        await parts.judge("run", "run", "run")
+        await parts.judge("run")
+        assert parts.broker.topics() == ["verdicts", "verdicts"]
+        assert parts.outbox.judged == 0
+        await parts.broker.acknowledge("verdicts")
+        assert parts.outbox.judged == 8
+        assert parts.outbox.verdicts == parts.broker.ends["verdicts"]
+
+    asyncio.run(story())
+
+
+def test_a_checkpoint_holds_the_states_of_its_moment_also_when_events_come_while_it_is_taken() -> None:
+    async def story() -> None:
+        parts = Parts()
+        await parts.judge("a", "b")
+        held = parts.lane.runs.get(b"b")
+        assert held is not None
+        assert held.state is not None
+        as_it_was = freeze(held.state)
+        slice_, checkpoint_module._SLICE_S = checkpoint_module._SLICE_S, 0.0
+        try:
+            taking = asyncio.create_task(parts.checkpoint.take([parts.lane]))
+            await asyncio.sleep(0)
+            await parts.judge("b")
+        finally:
+            checkpoint_module._SLICE_S = slice_
+        await settle()
+        await parts.broker.acknowledge("verdicts")
+        await parts.broker.acknowledge("changelog")
+        assert await taking
+        assert parts.released == [4]
+        assert parts.written()[b"b"] == as_it_was
+        assert has_news(parts.lane)
+
+    asyncio.run(story())
+
+
+def test_whoever_lost_the_partition_while_waiting_writes_nothing_and_releases_nothing() -> None:
+    async def story() -> None:
+        parts = Parts()
+        await parts.judge("run", "run", "run")
+        taking = asyncio.create_task(parts.checkpoint.take([parts.lane]))
+        await settle()
+        parts.owner = False
+        await parts.broker.acknowledge("verdicts")
+        assert not await taking
+        assert parts.broker.topics() == ["verdicts"]
+        assert parts.released == []
+
+    asyncio.run(story())
+
+
+def test_whoever_lost_the_partition_while_states_were_on_their_way_keeps_and_releases_nothing() -> None:
+    async def story() -> None:
+        parts = Parts()
+        await parts.judge("run")
+        taking = asyncio.create_task(parts.checkpoint.take([parts.lane]))
+        await settle()
+        parts.owner = False
+        await parts.broker.acknowledge("changelog")
+        assert not await taking
+        assert parts.released == []
+        assert not parts.states.entries
+
+    asyncio.run(story())
+
+
+def test_a_state_that_the_broker_refuses_is_an_error_and_releases_nothing() -> None:
+    async def story() -> None:
+        parts = Parts()
+        await parts.judge("run")
+        taking = asyncio.create_task(parts.checkpoint.take([parts.lane]))
+        await settle()
+        await parts.broker.refuse("changelog")
+        with pytest.raises(ProduceFailed, match="changelog"):
+            await taking
+        assert parts.released == []
+
+    asyncio.run(story())
+
+
+def test_a_verdict_that_the_broker_refuses_is_reported_and_never_counts_as_judged() -> None:
+    async def story() -> None:
+        parts = Parts()
+        await parts.judge("run", "run", "run")
+        await parts.broker.refuse("verdicts")
+        assert [type(failure) for failure in parts.failures] == [ProduceFailed]
+        await parts.judge("run")
+        await parts.broker.acknowledge("verdicts")
+        assert parts.outbox.judged == 0
+
+    asyncio.run(story())
+
+
+def test_each_changed_run_is_written_once_a_checkpoint_and_unchanged_ones_are_not() -> None:
+    async def story() -> None:
+        parts = Parts()
+        for run_ids in (("a", "b", "a"), ("b",)):
+            await parts.judge(*run_ids)
+            taking = asyncio.create_task(parts.checkpoint.take([parts.lane]))
+            await settle()
+            await parts.broker.acknowledge("verdicts")
+            await parts.broker.acknowledge("changelog")
+            assert await taking
+        written = [[key for key, _ in records] for topic, records in parts.broker.log if topic == "changelog"]
+        assert [sorted(keys, key=str) for keys in written] == [[b"a", b"b"], [b"b"]]
+
+    asyncio.run(story())
+
+
+def test_when_somebody_else_wrote_the_states_of_the_partition_are_written_again() -> None:
+    async def story() -> None:
+        parts = Parts()
+        parts.states.recover(b"quiet", freeze_empty("quiet"), None)
+        await parts.judge("run")
+        taking = asyncio.create_task(parts.checkpoint.take([parts.lane]))
+        await settle()
+        parts.broker.ends["changelog"] = 3  # Three records that are not this worker's.
+        await parts.broker.acknowledge("changelog")
+        assert await taking
+        assert has_news(parts.lane)
+        taking = asyncio.create_task(parts.checkpoint.take([parts.lane]))
+        await settle()
+        await parts.broker.acknowledge("changelog")
+        assert await taking
+        assert parts.written().keys() == {b"quiet"}
+        assert not has_news(parts.lane)
+
+    asyncio.run(story())
+
+
+def test_what_a_runs_state_has_seen_is_not_judged_again() -> None:
+    async def story() -> None:
+        once = Parts()
+        await once.judge("run", "run", "run")
+        again = Parts()
+        state = once.lane.runs.get(b"run")
+        assert state is not None
+        assert state.state is not None
+        again.states.recover(b"run", freeze(state.state), None)
+        await again.judge("run", "run", "run")
+        assert again.broker.topics() == []
+        await again.judge("run")
+        assert again.broker.topics() == ["verdicts"]
+
+    asyncio.run(story())
+
+
+def test_records_that_did_not_reach_the_lane_are_found() -> None:
+    async def story() -> None:
+        parts = Parts()
+        await parts.judge("run", follows=0)
+        with pytest.raises(BatchLost, match="offsets 2 to 6 were polled but did not reach"):
+            await parts.judge("run", follows=7)
+
+    asyncio.run(story())
+
+
+def test_an_event_that_the_judge_fails_on_is_a_dead_letter_and_the_partition_goes_on() -> None:
+    async def story() -> None:
+        parts = Parts()
+        good, parts.policy = parts.policy, SimpleNamespace(resolve=None)  # type: ignore[assignment]
+        await parts.judge("first")
+        parts.policy = good
+        await parts.judge("second", "second", "second")
+        assert sorted(set(parts.broker.topics())) == ["dead", "verdicts"]
+
+    asyncio.run(story())
+
+
+def test_runs_beyond_the_limit_leave_memory_once_the_table_has_them_those_unused_longest_first() -> None:
+    async def story() -> None:
+        parts = Parts()
+        for run_ids in (("a", "b", "c"), ("a",)):
+            await parts.judge(*run_ids)
+            parts.lane.runs.shrink(2)
+            taking = asyncio.create_task(parts.checkpoint.take([parts.lane]))
+            await settle()
+            await parts.broker.acknowledge("verdicts")
+            await parts.broker.acknowledge("changelog")
+            assert await taking
+        parts.lane.runs.shrink(2)
+        assert [key for key in (b"a", b"b", b"c") if parts.lane.runs.get(key)] == [b"a", b"c"]
+        await parts.judge("b")
+        held = parts.lane.runs.get(b"b")
+        assert held is not None
+        assert held.state is not None
+        assert len(held.state.window.calls) == 2, "its first call came back from the table"
+
+    asyncio.run(story())
+
+
+def freeze_empty(run_id: str, *, newest_at: int = 0, offset: int = 0) -> bytes:
+    state = RunState(run_id, newest_at, PolicyDocument.from_value({}).resolve(None))
+    state.offset, state.index = offset, 0
+    return freeze(state)
+
+
+@pytest.mark.parametrize(
+    ("append_time", "committed", "swept"),
+    [(25 * HOUR, 9, False), (25 * HOUR + 1, 9, True), (25 * HOUR + 1, 8, False)],
+)
+def test_a_state_goes_an_hour_after_the_judge_would_not_use_it_and_once_its_last_event_is_committed(
+    append_time: int, committed: int, swept: bool
+) -> None:
+    parts = Parts()
+    parts.states.recover(b"old", freeze_empty("old", offset=8), None)
+    parts.lane.newest_append_time = append_time
+    assert sweep.over(parts.lane, committed) == ([b"old"] if swept else [])
+
+
+def test_a_swept_state_gets_a_tombstone_and_leaves_the_table() -> None:
+    async def story() -> None:
+        parts = Parts()
+        parts.states.recover(b"old", freeze_empty("old"), None)
+        await parts.judge("run")
+        taking = asyncio.create_task(parts.checkpoint.take([parts.lane], {0: [b"old"]}))
+        await settle()
+        await parts.broker.acknowledge("changelog")
+        assert await taking
+        assert parts.written()[b"old"] is None
+        assert parts.states.entries.keys() == {b"run"}
+
+    asyncio.run(story())
+
+
+def test_a_run_that_changed_since_is_not_swept() -> None:
+    async def story() -> None:
+        parts = Parts()
+        parts.states.recover(b"old", freeze_empty("old"), None)
+        await parts.judge("old", append_time=30 * HOUR)
+        assert sweep.over(parts.lane, 10**9) == []
+        taking = asyncio.create_task(parts.checkpoint.take([parts.lane], {0: [b"old"]}))
+        await settle()
+        await parts.broker.acknowledge("changelog")
+        assert await taking
+        assert thaw(parts.written()[b"old"] or b"").newest_at == 30 * HOUR
+
+    asyncio.run(story())
+
+
+def test_a_state_larger_than_any_may_be_never_reaches_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        parts = Parts()
+        parts.states.entries[b"run"] = Entry(0, 0, freeze_empty("run", newest_at=1), None)
+        await parts.judge("run", "small")
+        monkeypatch.setattr(checkpoint_module, "MAX_STATE_BYTES", len(freeze_empty("run")))
+        taking = asyncio.create_task(parts.checkpoint.take([parts.lane]))
+        await settle()
+        await parts.broker.acknowledge("changelog")
+        assert await taking
+        assert parts.written() == {b"run": None}
+        assert parts.released == [4]
+
+    asyncio.run(story())
+
+
+def test_progress_tells_in_messagepack_how_far_a_partition_is_judged() -> None:
+    assert msgspec.msgpack.decode(encode_progress(7, 3)) == {"judged": 7, "verdicts": 3}
