@@ -123,6 +123,26 @@ def outcome_array(tool: str, args: Any, result: Any) -> list[Any] | None:
     return ["result", details, _text(result)]
 
 
+def result_digest(tool: str, args: Any, result: Any) -> str | None:
+    """Return the `result_hash` of a result (see `outcome_array`), or None where it is no outcome.
+
+    Raises:
+        NotCanonical: what is hashed of it has no canonical JSON.
+    """
+    outcome = outcome_array(tool, args, result)
+    return None if outcome is None else digest(outcome)
+
+
+def error_digest(error: Any) -> tuple[str, str | None]:
+    """Return the `result_hash` of an error, and the name (lower case) of the tool which it calls unknown.
+
+    Raises:
+        NotCanonical: the error has no canonical JSON.
+    """
+    text = error_text(error)
+    return digest(["error", text]), unknown_tool_of(text)
+
+
 def is_outbound_send(tool: str, args: Any) -> bool:
     """Whether a call sends a message to somebody. (Reference, section 3.2.)"""
     if tool == "sessions_send":

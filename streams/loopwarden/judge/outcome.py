@@ -9,12 +9,11 @@ from msgspec import UNSET, Struct
 
 from loopwarden_schemas.digests import (
     digest,
-    error_text,
+    error_digest,
     id_hash,
     is_known_poll,
     normalise_tool,
-    outcome_array,
-    unknown_tool_of,
+    result_digest,
 )
 from loopwarden_schemas.structs import (
     Compaction,
@@ -86,13 +85,10 @@ def hash_call(event: ToolCallEvent) -> Hashed:
         hashed = Hashed(tool, digest(args), event.known_poll is True or is_known_poll(tool, args), call_id, who)
     if type(event) is ToolCallFinished:
         if event.error is not UNSET:
-            text = error_text(event.error)
-            hashed.result = digest(["error", text])
-            hashed.unknown_tool = _name_hash(unknown_tool_of(text))
+            hashed.result, unknown_tool = error_digest(event.error)
+            hashed.unknown_tool = _name_hash(unknown_tool)
         elif event.result is not UNSET:
-            outcome = outcome_array(tool, args, event.result)
-            if outcome is not None:
-                hashed.result = digest(outcome)
+            hashed.result = result_digest(tool, args, event.result)
         elif event.result_hash is not None:
             hashed.result = _in_32_digits(event.result_hash)
             hashed.unknown_tool = _name_hash(event.unknown_tool)
