@@ -88,12 +88,17 @@ class Runner:
 
     orders: set[tuple[str, str, str]] = field(default_factory=set)
     begun: int | None = None
+    aborted: bool = False
 
     def see(self, answer: Answer) -> None:
         if answer.ended or answer.begun != self.begun:
             self.orders.clear()
-            self.begun = answer.begun
+        if answer.begun != self.begun:
+            self.begun, self.aborted = answer.begun, False
         for verdict in answer.verdicts:
+            if verdict["scope"] == "run":
+                self.aborted = verdict["action"] == "abort"
+                continue
             order = (verdict["scope"], verdict["tool"], verdict["args_hash"] or "")
             if verdict["phase"] == "order" and verdict["action"] == "block":
                 assert order not in self.orders, "an order was placed that stood already"
@@ -132,6 +137,7 @@ def play(player: Player, wire_events: Iterable[Mapping[str, Any]], policy: Mappi
         before = frozenset(runner.orders)
         runner.see(answer)
         assert runner.orders == answer.orders
+        assert answer.ended or not runner.aborted
         if answer.orders != before:
             played.orders.append((at, event.run_id, answer.orders))
         for made in answer.decisions:

@@ -30,6 +30,8 @@ REMEMBERED_CALLS = 64
 REMEMBERED_EVENTS = 128
 WARNING_KEYS = 64
 EVIDENCE = 10
+OPEN_CALLS = 64
+ALLOWANCES = 64
 RULES_VERSION = 1
 
 Signature: TypeAlias = tuple[str, str]
@@ -94,6 +96,8 @@ class Run:
     seen: list[tuple[str, str, str | None]] = field(default_factory=list)
     newest_at: int = 0
     ended_at: int | None = None
+    aborted: bool = False
+    """Whether that end was an abort."""
     session_id: str | None = None
     agent_id: str | None = None
     window: list[Call] = field(default_factory=list)
@@ -105,6 +109,15 @@ class Run:
     observed: list[Observed] = field(default_factory=list)
     standing: dict[Order, Finding] = field(default_factory=dict)
     """The orders after the run's last event."""
+    allowances: dict[str | None, int | None] = field(default_factory=dict)
+    """Tools (None: all of them) and until when a person allows their calls; the oldest first."""
+    delivered: int = 0
+    obeyed: int = 0
+    disobeyed: int = 0
+    ignored: list[str] = field(default_factory=list)
+    """The attempts of blocked calls since the last allowed call: the events that told of them."""
+    disobeyed_ids: list[str] = field(default_factory=list)
+    """The blocked calls that started; a `blocked` may still say that they were refused."""
 
     # Counting (reference, section 5), over the calls of the window.
 
@@ -191,10 +204,46 @@ class Run:
         found: dict[Order, Finding] = {}
         for signature in {call.signature for call in self.window}:
             finding = self.find(signature)
-            if finding and finding.action == "block":
+            if finding and finding.action == "block" and not self.allows(signature[0]):
                 tool, args_hash = signature
                 found[(finding.scope, tool, "" if finding.scope == "tool" else args_hash)] = finding
         return found
+
+    # What a person decided, and whether the runner obeys.
+
+    def allow(self, tool: str | None, until: int | None) -> None:
+        self.allowances.pop(tool, None)
+        self.allowances[tool] = until
+        self.allowances = dict(list(self.allowances.items())[-ALLOWANCES:])
+
+    def allows(self, tool: str) -> bool:
+        return None in self.allowances or tool in self.allowances
+
+    def attempted(self, call: Call) -> None:
+        """A blocked call was made, as it seems."""
+        self.disobeyed += 1
+        self.ignored.append(call.event_id)
+        if call.call_id is not None and call.call_id not in self.disobeyed_ids:
+            self.disobeyed_ids = [*self.disobeyed_ids, call.call_id][-OPEN_CALLS:]
+
+    def refused(self, call: Call) -> None:
+        """The runner says that a call was not made. Where that call seemed to be made, it is one attempt, not two."""
+        self.obeyed += 1
+        if call.call_id in self.disobeyed_ids:
+            self.disobeyed_ids.remove(call.call_id)
+            self.disobeyed -= 1
+        else:
+            self.ignored.append(call.event_id)
+
+    def forget(self) -> None:
+        """As if no call had been made."""
+        self.window, self.polls, self.remembered, self.warned = [], set(), [], {}
+        self.attempts_left, self.observed, self.ignored = 0, [], []
+
+    def end(self, at: int, aborted: bool) -> None:
+        self.forget()
+        self.allowances = {}
+        self.ended_at, self.aborted = at, aborted
 
     # Warnings.
 
@@ -270,13 +319,17 @@ def recount(run: Run | None, event: structs.EventOfRun, policy: PolicyDocument) 
     elif run.ended_at is not None and not over:
         run = _begin(event, policy, run.n, run.seen)
     run.seen = [*run.seen, key][-REMEMBERED_EVENTS:]
+    judged = Judging(run, event)
+    if over and not (run.aborted and isinstance(event, structs.OperatorOverride) and event.action == "release"):
+        return Answer(run, [], [])
     run.newest_at = max(run.newest_at, now)
     if over:
-        return Answer(run, [], [])
+        run.ended_at, run.aborted = None, False
+        judged.publish_for_run("clear", "order", "operator_release")
+        return Answer(run, [], judged.verdicts)
     run.session_id = run.session_id or event.session_id
     run.agent_id = run.agent_id or event.agent_id
 
-    judged = Judging(run, event)
     judged.fold(read)
     return Answer(run, judged.decisions, judged.verdicts)
 
@@ -321,6 +374,8 @@ class Judging:
     def fold(self, read: Read | None) -> None:
         run, event = self.run, self.event
         before = run.standing
+        if isinstance(event, structs.TOOL_CALL_EVENTS) and event.verdict_id is not None:
+            run.delivered += 1
         if isinstance(event, structs.ToolCallStarted):
             assert read is not None
             self.started(event, read.call)
@@ -328,6 +383,8 @@ class Judging:
             assert read is not None
             self.finished(event, read)
         elif isinstance(event, structs.ToolCallBlocked):
+            assert read is not None
+            run.refused(read.call)
             pending = self.pending_with_id(event.call_id)
             if pending is not None:
                 run.window = [call for call in run.window if call is not pending]
@@ -335,7 +392,15 @@ class Judging:
             if event.succeeded and event.trigger != "manual" and run.policy.guard_on:
                 run.attempts_left, run.observed = run.policy.guard_window, []
         elif isinstance(event, structs.RunFinished):
-            run.ended_at = event.append_time
+            run.end(event.append_time, aborted=False)
+        elif isinstance(event, structs.OperatorOverride):
+            self.override(event)
+        if read is not None:
+            self.abort_where_blocks_are_ignored(read.call.signature)
+        # An allowance holds for the first event after its time, too: no runner can know before that it is over.
+        run.allowances = {
+            tool: until for tool, until in run.allowances.items() if until is None or until >= event.append_time
+        }
         run.polls &= {call.signature for call in run.window}
         after = run.standing = run.orders()
         if run.ended_at is not None:
@@ -401,6 +466,12 @@ class Judging:
         """Decide a call on what the window holds, publish what there is to say, and return the action."""
         run, signature = self.run, call.signature
         finding = run.find(signature)
+        if finding is not None and finding.action == "block" and run.allows(signature[0]):
+            finding = None
+        if finding is not None and finding.action == "block":
+            run.attempted(call)
+        else:
+            run.ignored = []
         if finding is None:
             run.forget_warnings(signature)
             return "allow"
@@ -430,24 +501,54 @@ class Judging:
         same = [other for other in run.observed if other[:2] == seen[:2]]
         if len(same) < run.policy.guard_window:
             return
-        run.ended_at = self.event.append_time
-        self.decisions.append(self.decision("abort", "compaction_loop_persisted", len(same)))
-        assert isinstance(self.event, structs.ToolCallFinished)
+        ids = [other.event_id for other in same]
+        self.abort("compaction_loop_persisted", seen.signature, ids, run.policy.guard_window)
+
+    def abort_where_blocks_are_ignored(self, signature: Signature) -> None:
+        """Abort when blocked calls were attempted too often since the last allowed one."""
+        run, limit = self.run, self.run.policy.abort_after_blocks
+        if run.ended_at is None and limit is not None and len(run.ignored) >= limit:
+            self.abort("block_ignored", signature, run.ignored, limit)
+
+    def abort(self, detector: str, signature: Signature, ids: list[str], threshold: int) -> None:
+        """End the run for what was found at the call at hand."""
+        assert isinstance(self.event, structs.TOOL_CALL_EVENTS)
+        self.decisions.append(self.decision("abort", detector, len(ids)))
         self.publish(
             action="abort",
             phase="attempt",
-            detector="compaction_loop_persisted",
+            detector=detector,
             call_id=self.event.call_id,
-            tool=seen.signature[0],
-            args_hash=seen.signature[1],
+            tool=signature[0],
+            args_hash=signature[1],
             scope="run",
-            count=len(same),
-            threshold=run.policy.guard_window,
-            evidence=[other.event_id for other in same][-EVIDENCE:],
+            count=len(ids),
+            threshold=threshold,
+            evidence=ids[-EVIDENCE:],
         )
+        self.run.end(self.event.append_time, aborted=True)
+
+    def override(self, event: structs.OperatorOverride) -> None:
+        """A person decides about a live run; what that does to the orders is published with all changes of orders."""
+        run = self.run
+        if event.action == "abort":
+            self.publish_for_run("abort", "attempt", "operator_abort")
+            run.end(event.append_time, aborted=True)
+        elif event.action == "allow":
+            run.allow(None if event.tool is None else normalise_tool(event.tool), event.until)
+        else:
+            run.forget()
+            if len(run.seen) == 1:
+                # It begins the run anew: a runner may still hold on to an abort of long ago.
+                self.publish_for_run("clear", "order", "operator_release")
 
     def decision(self, action: str, detector: str, count: int) -> structs.Decision:
         return structs.Decision(self.event.event_id, self.run.run_id, action, detector, count)  # type: ignore[arg-type]
+
+    def publish_for_run(self, action: str, phase: str, reason: str) -> None:
+        """Say what a person decided about the whole run."""
+        nothing = dict.fromkeys(("detector", "call_id", "tool", "args_hash", "count", "threshold", "evidence"))
+        self.publish(**nothing, action=action, phase=phase, scope="run", reason=reason)
 
     def publish_order(self, action: str, order: Order, finding: Finding | None) -> None:
         scope, tool, args_hash = order
@@ -462,7 +563,12 @@ class Judging:
             count=finding.count if finding else None,
             threshold=finding.threshold if finding else None,
             evidence=_newest(finding.counted) if finding else None,
+            reason=self.reason_of_clear() if finding is None else finding.detector,
         )
+
+    def reason_of_clear(self) -> str:
+        override = self.event.action if isinstance(self.event, structs.OperatorOverride) else None
+        return {"allow": "operator_allow", "release": "operator_release"}.get(override or "", "pattern_ended")
 
     def publish(self, **said: Any) -> None:
         run, event = self.run, self.event
@@ -474,15 +580,18 @@ class Judging:
                 "verdict_id": digest([run.run_id, event.event_id, *parts, RULES_VERSION]),
                 "begun": run.begun,
                 "n": run.n,
+                "reason": said["detector"],
                 **said,
                 "run_id": run.run_id,
                 "session_id": run.session_id,
                 "agent_id": run.agent_id,
-                "reason": said["detector"] or "pattern_ended",
                 "event_id": event.event_id,
                 "policy_digest": digest(run.policy.to_table()),
                 "rules_version": RULES_VERSION,
                 "ts": event.ts,
+                "delivered": run.delivered,
+                "obeyed": run.obeyed,
+                "disobeyed": run.disobeyed,
             }
         )
 

@@ -62,14 +62,24 @@ def loop_detection(sizes: tuple[int, ...] = (1, 2, 3, 4, 5, 8, 12, 30)) -> st.Se
 
 
 def fleets(sizes: tuple[int, ...] = (1, 2, 3, 4, 5, 8, 12, 30)) -> st.SearchStrategy[WireEvent]:
-    """A policy document with an overlay for agent A."""
-    return st.builds(
-        lambda fleet, agent: {
-            "tools": {"loopDetection": fleet},
-            "agents": {"list": [{"id": "A", "tools": {"loopDetection": agent}}]},
+    """A policy document with an overlay for agent A; some end runs that ignore their blocks."""
+    tools = st.builds(
+        lambda block, limit: {"loopDetection": block, **({"loopwarden": {"abortAfterBlocks": limit}} if limit else {})},
+        loop_detection(sizes),
+        _positive(0, 0, 1, 2, 3, 5),
+    )
+    return st.builds(lambda fleet, own: {"tools": fleet, "agents": {"list": [{"id": "A", "tools": own}]}}, tools, tools)
+
+
+def _overrides() -> st.SearchStrategy[WireEvent]:
+    """What a person may decide; `until` is moved to the time of the event by the log."""
+    return st.fixed_dictionaries(
+        {
+            "type": st.just("operator.override"),
+            "action": st.sampled_from(("allow", "allow", "allow", "release", "abort")),
+            "by": st.just("ada"),
         },
-        loop_detection(sizes),
-        loop_detection(sizes),
+        optional={"tool": st.sampled_from(TOOLS), "until": st.integers(-2, 40)},
     )
 
 
@@ -100,12 +110,18 @@ def _call_ids() -> st.SearchStrategy[WireEvent]:
 
 @st.composite
 def _single(draw: st.DrawFn) -> list[WireEvent]:
-    kinds = ("started", "started", "finished", "finished", "finished", "blocked", "compaction", "compaction", "other")
+    kinds = (
+        *("started", "started", "finished", "finished", "finished", "blocked", "blocked"),
+        *("compaction", "compaction", "override", "override", "other"),
+    )
     kind = draw(st.sampled_from(kinds))
     if kind in ("started", "finished", "blocked"):
         event = {"type": f"tool_call.{kind}", **draw(_called(consistent=False)), **draw(_call_ids())}
         if kind == "finished":
             event.update(draw(st.sampled_from(OUTCOMES)))
+        event.update(draw(st.sampled_from(({}, {}, {"verdict_id": "v"}))))
+    elif kind == "override":
+        event = draw(_overrides())
     elif kind == "compaction":
         event = {"type": "compaction", **draw(st.sampled_from(({"succeeded": True}, {"succeeded": False}, {})))}
         event.update(draw(st.sampled_from(({}, {"trigger": "in_attempt"}, {"trigger": "manual"}, {"trigger": "new"}))))
@@ -117,7 +133,6 @@ def _single(draw: st.DrawFn) -> list[WireEvent]:
                     {"type": "run.started"},
                     {"type": "run.started", "policy": {"criticalThreshold": 2, "historySize": "bad"}},
                     {"type": "run.started", "policy": "bad"},
-                    {"type": "operator.override", "action": "release"},
                 )
             )
         )
@@ -159,6 +174,8 @@ def logs(draw: st.DrawFn, max_moves: int = 9, disturbed: bool = True) -> list[Wi
         common: WireEvent = {"event_id": f"e{len(events)}", "ts": now, "run_id": "r"}
         if disturbed:
             common.update(draw(st.sampled_from(({}, {}, {}, {"agent_id": "A"}, {"agent_id": "B", "session_id": "s"}))))
+        if "until" in event:
+            common["until"] = max(now + event["until"], 0)
         events.append({**event, **common})
     return events
 

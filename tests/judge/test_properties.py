@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopwarden.judge import RunState, freeze, judge, thaw
+from loopwarden.judge.allowances import Allowances
 from loopwarden_schemas.canonical import NotCanonical
 from loopwarden_schemas.codec import Rejected, encode_verdict, event_from_value
 from loopwarden_schemas.digests import digest, normalise_tool
@@ -23,7 +24,7 @@ from loopwarden_schemas.policy import DEFAULT_DOCUMENT, PolicyDocument
 from loopwarden_schemas.structs import EventOfRun, PolicyApplied, Verdict
 
 from .cases import VECTORS, cases, hashed
-from .players import FrozenPlayer, JudgePlayer, RecountPlayer, Runner, play
+from .players import FrozenPlayer, JudgePlayer, RecountPlayer, Runner, orders_of, play
 from .strategies import ARGS, OPAQUE_HASHES, TOOLS, fleets, histories, logs
 
 WireEvent = Mapping[str, Any]
@@ -120,6 +121,38 @@ def test_a_runner_refuses_exactly_the_calls_that_the_judge_would_block(
         for tool in TOOLS:
             probe = started(tool, state.newest_at, args=ARGS[2], **flag)
             assert would_block(record, probe) == runner.refuses(normalise_tool(tool), digest(ARGS[2]))
+
+
+@given(logs(), fleets())
+def test_no_call_of_a_tool_is_blocked_while_a_person_allows_it(log: list[dict[str, Any]], policy: WireEvent) -> None:
+    """Until the first event after the allowance's time, which is still judged with it."""
+    document, state = PolicyDocument.from_value(policy), None
+    for wire_event in log:
+        allowances = {} if state is None or wire_event["ts"] > state.expires_at else dict(state.allowances.until)
+        event = event_of(wire_event)
+        judged = judge(state, event, document)
+        state = judged.state
+        allowed = {normalise_tool(name) for name in TOOLS if covers(allowances, normalise_tool(name))}
+        for verdict in judged.verdicts:
+            assert verdict.action != "block" or verdict.phase == "order" or verdict.tool not in allowed
+        assert not any(state.allowances.covers(tool) for _, tool, _ in orders_of(state))
+
+
+def covers(allowances: dict[int, int | None], tool: str) -> bool:
+    asked = Allowances()
+    asked.until = allowances
+    return asked.covers(tool)
+
+
+@given(logs(), fleets())
+def test_a_run_ends_as_soon_as_it_ignored_its_blocks_too_often(log: list[dict[str, Any]], policy: WireEvent) -> None:
+    for _, state, verdicts in folded(log, policy):
+        limit, ignored = state.policy.abort_after_blocks, state.enforcement.ignored
+        assert limit is None or ignored < limit
+        for verdict in verdicts:
+            if verdict.reason == "block_ignored":
+                assert (verdict.action, verdict.count, verdict.threshold) == ("abort", limit, limit)
+                assert state.aborted
 
 
 @given(logs(), fleets(), st.integers(0, 127))

@@ -48,6 +48,11 @@ def the_worst_events() -> Iterator[dict[str, Any]]:
     # A window of calls that share nothing, none of which has met its `started`, each of an unknown tool.
     for number in range(200, 456):
         yield finished(number, error=f"unknown tool: {number}")
+    # As many allowances as a run has, and blocked calls that may still turn out to have been refused.
+    for number in range(64):
+        yield {"type": "operator.override", "action": "allow", "tool": f"allowed {number}", "until": 2**53}
+    for number in range(64):
+        yield {**finished(455, call_id=f"blocked {number}"), "type": "tool_call.started", "verdict_id": "v"}
 
 
 def test_the_largest_state_fits_into_128_kib() -> None:
@@ -58,6 +63,8 @@ def test_the_largest_state_fits_into_128_kib() -> None:
     assert (len(state.remembered), len(state.seen.order), len(state.warnings.published)) == (64, 128, 64)
     assert len(state.guard.event_ids) == 10
     assert state.orders.tool is not None
+    assert (len(state.allowances.until), len(state.enforcement.open)) == (64, 64)
+    assert len(state.enforcement.event_ids) == 10
     record = freeze(state)
     assert 120 * 1024 < len(record) <= MAX_STATE_BYTES
     assert freeze(thaw(record)) == record

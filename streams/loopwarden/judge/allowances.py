@@ -20,9 +20,6 @@ class Allowances:
     def __init__(self) -> None:
         self.until: dict[int, int | None] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self.until)
-
     def add(self, tool: str | None, until: int | None) -> None:
         """Allow a tool (its normalised name), or with None every tool."""
         key = _key(tool)

@@ -67,12 +67,8 @@ def judge(state: RunState | None, event: EventOfRun, policy: PolicyDocument) -> 
     if state.agent_id is None:
         state.agent_id = event.agent_id
     if hashed is not None and isinstance(event, TOOL_CALL_EVENTS):
-        judged = _announce(state, event, fold_call(state, event, hashed))
-    else:
-        judged = Judged(state, [], _fold_other(state, event))
-    if state.allowances:
-        judged.verdicts.extend(overrides.expire(state, event))
-    return judged
+        return _announce(state, event, fold_call(state, event, hashed))
+    return Judged(state, [], _fold_other(state, event))
 
 
 def _fold_other(state: RunState, event: EventOfRun) -> list[Verdict]:
@@ -83,7 +79,15 @@ def _fold_other(state: RunState, event: EventOfRun) -> list[Verdict]:
         state.end(event.append_time)
     elif type(event) is OperatorOverride:
         return overrides.override(state, event)
-    return []
+    return overrides.review(state, event) if _an_allowance_ends(state, event) else []
+
+
+def _an_allowance_ends(state: RunState, event: EventOfRun) -> bool:
+    """End the allowances whose time is over, with the first event past it.
+
+    That event is still judged with them: a runner cannot know that they are over before it has read an order.
+    """
+    return bool(state.allowances.until) and state.allowances.expire(event.append_time)
 
 
 def _announce(state: RunState, event: ToolCallEvent, step: Step) -> Judged:
@@ -100,6 +104,8 @@ def _announce(state: RunState, event: ToolCallEvent, step: Step) -> Judged:
         decisions.append(Decision(event.event_id, event.run_id, "abort", ending.detector, ending.count))
         published.append(verdicts.abort(state, event, ending, *signature.key))
         state.end(event.append_time, aborted=True)
+    elif _an_allowance_ends(state, event):
+        published.extend(overrides.review(state, event))
     elif step.touched and state.policy.detectors_on:
         changes = state.orders.refresh(state.window, state.policy, state.allowances, step.touched)
         published.extend(verdicts.of_changes(state, event, changes))

@@ -42,6 +42,11 @@ class Orders:
         self.calls: dict[tuple[str, str], None] = {}
         """The blocked signatures."""
 
+    def standing(self) -> list[OrderKey]:
+        """Return all of them, sorted."""
+        tools = [] if self.tool is None else [OrderKey("tool", self.tool, "")]
+        return sorted([*tools, *(OrderKey("call", *key) for key in self.calls)])
+
     def refresh(
         self, window: Window, policy: Policy, allowances: Allowances, touched: tuple[Signature, ...]
     ) -> Changes:

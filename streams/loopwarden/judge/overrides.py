@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from loopwarden.judge import verdicts
-from loopwarden.judge.orders import OrderKey
 from loopwarden.judge.run_state import RunState
 from loopwarden_schemas.digests import normalise_tool
 from loopwarden_schemas.structs import OperatorOverride, RunEvent, Verdict
@@ -15,15 +14,16 @@ def override(state: RunState, event: OperatorOverride) -> list[Verdict]:
         verdict = verdicts.operator_abort(state, event)
         state.end(event.append_time, aborted=True)
         return [verdict]
+    if event.action == "allow":
+        state.allowances.add(None if event.tool is None else normalise_tool(event.tool), event.until)
+    # The new one may be over already, too.
+    state.allowances.expire(event.append_time)
     if event.action == "release":
-        standing = [OrderKey("call", *key) for key in state.orders.calls]
-        if state.orders.tool is not None:
-            standing.append(OrderKey("tool", state.orders.tool, ""))
-        cleared = [verdicts.clear(state, event, key, verdicts.OPERATOR_RELEASE) for key in sorted(standing)]
+        cleared = [verdicts.clear(state, event, key, verdicts.OPERATOR_RELEASE) for key in state.orders.standing()]
         state.forget()
-        return cleared
-    state.allowances.add(None if event.tool is None else normalise_tool(event.tool), event.until)
-    return _review(state, event, verdicts.OPERATOR_ALLOW)
+        # Where it begins the run, a runner may still hold on to an abort of so long ago that it is forgotten here.
+        return cleared or ([verdicts.operator_release(state, event)] if len(state.seen.order) == 1 else [])
+    return review(state, event, verdicts.OPERATOR_ALLOW)
 
 
 def revive(state: RunState, event: OperatorOverride) -> list[Verdict]:
@@ -33,17 +33,8 @@ def revive(state: RunState, event: OperatorOverride) -> list[Verdict]:
     return [verdicts.operator_release(state, event)]
 
 
-def expire(state: RunState, event: RunEvent) -> list[Verdict]:
-    """End the allowances whose time is over, with the first event past it.
-
-    That event is still judged with them: a runner cannot know that they are over before it has read an order.
-    """
-    if not state.allowances.expire(event.append_time):
-        return []
-    return _review(state, event, verdicts.PATTERN_ENDED)
-
-
-def _review(state: RunState, event: RunEvent, reason: str) -> list[Verdict]:
+def review(state: RunState, event: RunEvent, reason: str = verdicts.PATTERN_ENDED) -> list[Verdict]:
+    """Bring the orders up to date after the allowances changed, whatever else the event changed."""
     if not state.policy.detectors_on:
         return []
     changes = state.orders.review(state.window, state.policy, state.allowances)
