@@ -6,13 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from loopwarden_schemas.policy import SETTINGS, Overlay, Policy, PolicyDocument, given, settle
+from loopwarden_schemas.policy import ABORT_AFTER_BLOCKS, SETTINGS, Overlay, Policy, PolicyDocument, given, settle
 
 Origin = Literal["default", "global", "agent"]
 Place = tuple[str | int, ...]
 """Where something stands in a document: keys and indexes from its root."""
 
 _DEFAULTS: Final = {setting.path: setting.default for setting in SETTINGS}
+_DEFAULT: Final[Origin] = "default"
+_GLOBAL: Final[Origin] = "global"
+_AGENT: Final[Origin] = "agent"
 _FLEET: Final[Place] = ("tools", "loopDetection")
 _WARNING, _CRITICAL, _BREAKER = "warningThreshold", "criticalThreshold", "globalCircuitBreakerThreshold"
 _REPEATS: Final = {
@@ -28,7 +31,7 @@ class EffectiveSetting:
     """One setting as it holds for an agent.
 
     Attributes:
-        path: The setting inside its block, such as `detectors.pingPong`.
+        path: The setting inside its block, such as `detectors.pingPong`; one of ours with `loopwarden.` before it.
         value: What holds.
         origin: Who said so; `clamped` where the value was lowered to its maximum or raised to keep the order.
         given: What it was before it was clamped, else the value itself.
@@ -90,7 +93,15 @@ def effective(document: PolicyDocument, agent_id: str | None) -> tuple[Effective
         given_by = merged.origins[setting.path]
         origin = given_by if value == before else "clamped"
         settings.append(EffectiveSetting(setting.path, value, origin, before, given_by))
-    return tuple(settings)
+    return (*settings, _abort_after_blocks(document, agent_id))
+
+
+def _abort_after_blocks(document: PolicyDocument, agent_id: str | None) -> EffectiveSetting:
+    overlay = document.overlays.get(agent_id) if agent_id is not None else None
+    value, origin = document.abort_after_blocks, _DEFAULT if document.abort_after_blocks is None else _GLOBAL
+    if overlay is not None and overlay.abort_after_blocks is not None:
+        value, origin = overlay.abort_after_blocks, _AGENT
+    return EffectiveSetting(f"loopwarden.{ABORT_AFTER_BLOCKS}", value, origin, value, origin)
 
 
 def cautions(document: PolicyDocument) -> tuple[Caution, ...]:
@@ -106,6 +117,10 @@ def cautions(document: PolicyDocument) -> tuple[Caution, ...]:
             cause = next((path for path in finding.causes if path in merged.block), None)
             if cause is not None:
                 found.append(Caution((*merged.place, *cause.split(".")), finding.message))
+        limit = document.abort_after_blocks if overlay is None else overlay.abort_after_blocks
+        if limit is not None and not merged.policy.detectors_on:
+            place = (*merged.place[:-1], "loopwarden", ABORT_AFTER_BLOCKS)
+            found.append(Caution(place, "no run will be ended by it: without `enabled: true` no call is blocked"))
     return tuple(found)
 
 

@@ -31,12 +31,16 @@ MAX_FILE_BYTES: Final = 1024 * 1024
 HOW_TO_WRAP: Final = "{ tools: { loopDetection: { enabled: true } } }"
 """The smallest policy file, shown to whoever wrote a block without its wrapping."""
 
+_BLOCKS: Final = ("loopDetection", "loopwarden")
+
 _MODELS: Final[dict[str, type[BaseModel]]] = {
     "loopDetection": LoopDetection,
     "loopwarden": Loopwarden,
     "detectors": Detectors,
     "postCompactionGuard": PostCompactionGuard,
 }
+
+_OWN_SETTINGS: Final = {field.alias for field in Loopwarden.model_fields.values()}
 
 
 class PolicyError(ValueError):
@@ -135,7 +139,7 @@ def read_policy_file(path: Path | str, *, text: str | None = None) -> PolicyFile
     document = PolicyDocument.from_value(read.value)
     warnings = [
         PolicyWarning(_dotted(place), message, file, _line(read, place))
-        for place, message in (*cautions(document), *_shadowed_agents(read))
+        for place, message in (*cautions(document), *_shadowed_blocks(read))
     ]
     return PolicyFileReading(file, document, (), tuple(sorted(warnings, key=lambda warning: warning.line)))
 
@@ -177,9 +181,10 @@ def _mistakes(read: Json5Text, file: str) -> Iterator[PolicyError]:
             yield mistake(detail["loc"], _rule(detail), _shown(detail))
     else:
         refused = set()
-    yield from (mistake((*place, "id"), rule) for place, rule in _blocks_without_agent(read, refused))
+    for place in dict.fromkeys(_blocks_without_agent(read, refused)):
+        yield mistake((*place, "id"), "must name the agent that the block is for")
     on_the_way = {(), ("tools",), ("agents",), ("agents", "list")}
-    if not any(_blocks(read.value)) and not refused & on_the_way:
+    if not any(block[-1] == "loopDetection" for block in _blocks(read.value)) and not refused & on_the_way:
         yield mistake((), _no_block(read.value))
 
 
@@ -188,8 +193,8 @@ def _rule(detail: ErrorDetails) -> str:
     if kind == "extra_forbidden":
         block = str(place[-2])
         known = [field.alias or name for name, field in _MODELS[block].model_fields.items()]
-        if not known:
-            return f"unknown key, {block} has no settings yet"
+        if place[-1] in _OWN_SETTINGS:
+            return "unknown key, it is a setting of ours: move it to loopwarden, beside loopDetection"
         close = difflib.get_close_matches(str(place[-1]), known, 1)
         return f"unknown key, did you mean {close[0]}?" if close else f"unknown key, {block} has {', '.join(known)}"
     if kind == "less_than_equal":
@@ -220,39 +225,38 @@ def _as_json(value: Any) -> str:
 
 
 def _blocks(value: object) -> Iterator[Place]:
-    """The places of all loopDetection blocks, whatever they hold."""
-    tools = value_at(value, "tools")
-    if isinstance(tools, Mapping) and "loopDetection" in tools:
-        yield ("tools", "loopDetection")
+    """The places of all blocks of ours, whatever they hold."""
     agents = value_at(value, "agents", "list")
-    for index, agent in enumerate(agents if isinstance(agents, list) else ()):
-        tools = value_at(agent, "tools")
-        if isinstance(tools, Mapping) and "loopDetection" in tools:
-            yield ("agents", "list", index, "tools", "loopDetection")
+    owners: list[tuple[Place, object]] = [((), value)]
+    if isinstance(agents, list):
+        owners += [(("agents", "list", index), agent) for index, agent in enumerate(agents)]
+    for place, owner in owners:
+        tools = value_at(owner, "tools")
+        yield from ((*place, "tools", name) for name in _BLOCKS if isinstance(tools, Mapping) and name in tools)
 
 
-def _agents_with_block(read: Json5Text) -> Iterator[tuple[Place, Any]]:
+def _blocks_of_agents(read: Json5Text) -> Iterator[tuple[Place, Any]]:
     agents: Any = value_at(read.value, "agents", "list")
     for place in _blocks(read.value):
         if len(place) > 2:
-            yield place[:3], agents[place[2]].get("id")
+            yield place, agents[place[2]].get("id")
 
 
-def _blocks_without_agent(read: Json5Text, refused: set[Place]) -> Iterator[tuple[Place, str]]:
-    for place, agent_id in _agents_with_block(read):
-        if agent_id in (None, "") and (*place, "id") not in refused:
-            yield place, "must name the agent that the block is for"
+def _blocks_without_agent(read: Json5Text, refused: set[Place]) -> Iterator[Place]:
+    for block, agent_id in _blocks_of_agents(read):
+        if agent_id in (None, "") and (*block[:3], "id") not in refused:
+            yield block[:3]
 
 
-def _shadowed_agents(read: Json5Text) -> Iterator[tuple[Place, str]]:
+def _shadowed_blocks(read: Json5Text) -> Iterator[tuple[Place, str]]:
     agents: Any = value_at(read.value, "agents", "list")
-    for place, agent_id in _agents_with_block(read):
-        index = int(place[2])
+    for block, agent_id in _blocks_of_agents(read):
+        index = int(block[2])
         first = next(i for i, agent in enumerate(agents) if value_at(agent, "id") == agent_id)
         if first < index:
             line = _line(read, ("agents", "list", first, "id"))
             message = f'agent "{agent_id}" is listed in line {line} already: this block is never used'
-            yield (*place, "tools", "loopDetection"), message
+            yield block, message
 
 
 def _no_block(value: object) -> str:
@@ -273,7 +277,7 @@ def _is_ours(place: Place) -> bool:
             return True
     if place in {("agents",), ("agents", "list"), ("tools",)}:
         return True
-    return place[:2] in {("tools", "loopDetection"), ("tools", "loopwarden")}
+    return place[:2] in {("tools", block) for block in _BLOCKS}
 
 
 def _line(read: Json5Text, place: Place) -> int:

@@ -83,9 +83,15 @@ class LoopDetection(BaseModel):
 
 
 class Loopwarden(BaseModel):
-    """Loopwarden's own settings. There are none yet."""
+    """Loopwarden's own settings, beside OpenClaw's block so that its file stays valid."""
 
     model_config = _BLOCK
+    abort_after_blocks: PositiveInteger = Field(
+        default=_ABSENT,
+        description="So many attempts of blocked calls, refused or made all the same, since the run's last allowed "
+        "call, and the run is aborted. Without it no run is: its calls stay blocked.",
+        json_schema_extra=_drop_null_default,
+    )
 
 
 class Tools(BaseModel):

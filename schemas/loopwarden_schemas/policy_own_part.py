@@ -19,11 +19,14 @@ def own_part(document: PolicyDocument) -> PolicyDocument:
     if tools := _own_blocks(document.value):
         reduced["tools"] = tools
     agents = value_at(document.value, "agents", "list")
-    own = [
-        {"id": agent["id"], "tools": tools}
-        for agent in (agents if isinstance(agents, list) else ())
-        if isinstance(agent, Mapping) and "id" in agent and (tools := _own_blocks(agent))
-    ]
+    own: list[dict[str, Any]] = []
+    listed: list[object] = []
+    for agent in agents if isinstance(agents, list) else ():
+        agent_id = value_at(agent, "id")
+        # Of an agent listed twice the first entry counts, also where it holds nothing of ours.
+        if agent_id is not None and agent_id not in listed and (tools := _own_blocks(agent)):
+            own.append({"id": agent_id, "tools": tools})
+        listed.append(agent_id)
     if own:
         reduced["agents"] = {"list": own}
     return PolicyDocument.from_value(reduced)

@@ -38,6 +38,14 @@ def test_each_value_is_shown_with_its_origin(run: Callable[..., Ran], tmp_path: 
     assert "warning: " in err
 
 
+def test_the_limit_of_ignored_blocks_is_shown_with_its_origin(run: Callable[..., Ran], tmp_path: Path) -> None:
+    file = tmp_path / "policy.json5"
+    file.write_text("{ tools: { loopDetection: { enabled: true }, loopwarden: { abortAfterBlocks: 5 } } }")
+
+    assert setting(run("policy", "check", file).out, "loopwarden.abortAfterBlocks")[1:] == ["5", "global"]
+    assert setting(run("policy", "check", RECOMMENDED).out, "loopwarden.abortAfterBlocks")[1:] == ["unset", "default"]
+
+
 def test_mistakes_are_told_with_file_line_and_path(run: Callable[..., Ran], tmp_path: Path) -> None:
     file = tmp_path / "policy.json5"
     file.write_text("{ tools: { loopDetection: {\n  warningTreshold: 5,\n  historySize: -1 } } }")

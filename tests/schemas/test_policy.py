@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from loopwarden_schemas.digests import digest
 from loopwarden_schemas.policy import (
+    ABORT_AFTER_BLOCKS,
     DEFAULT_DOCUMENT,
     MAX_THRESHOLD,
     MAX_WINDOW,
@@ -38,10 +39,12 @@ blocks = st.dictionaries(
         st.sampled_from(["genericRepeat", "knownPollNoProgress", "pingPong", "windowSize"]), settings_values
     ),
 )
+own_blocks = st.dictionaries(st.just(ABORT_AFTER_BLOCKS), settings_values) | json_values
 documents = st.fixed_dictionaries(
     {},
     optional={
-        "tools": st.fixed_dictionaries({}, optional={"loopDetection": blocks | json_values}) | json_values,
+        "tools": st.fixed_dictionaries({}, optional={"loopDetection": blocks | json_values, "loopwarden": own_blocks})
+        | json_values,
         "agents": st.fixed_dictionaries(
             {},
             optional={
@@ -50,7 +53,10 @@ documents = st.fixed_dictionaries(
                         {},
                         optional={
                             "id": st.sampled_from(["a", "b"]) | json_values,
-                            "tools": st.fixed_dictionaries({"loopDetection": blocks}) | json_values,
+                            "tools": st.fixed_dictionaries(
+                                {}, optional={"loopDetection": blocks, "loopwarden": own_blocks}
+                            )
+                            | json_values,
                         },
                     )
                     | json_values,
@@ -164,7 +170,8 @@ def test_any_json_value_is_a_document_that_resolves(value: Any, agent_id: str | 
     policy = document.resolve(agent_id)
     assert document.resolve(agent_id, {}) == policy
     assert {s.path: s.value for s in effective(document, agent_id)} == {
-        setting.path: getattr(policy, setting.attribute) for setting in SETTINGS
+        **{setting.path: getattr(policy, setting.attribute) for setting in SETTINGS},
+        "loopwarden.abortAfterBlocks": policy.abort_after_blocks,
     }
     assert document.resolve(agent_id, policy.to_table()) == policy
     assert document.resolve(agent_id, override).history_size <= MAX_WINDOW
@@ -190,6 +197,29 @@ def test_of_an_agent_listed_twice_the_first_counts() -> None:
     assert PolicyDocument.from_value({"agents": {"list": agents}}).resolve("a") == DEFAULTS
 
 
+def test_blocks_that_are_ignored_end_no_run_unless_the_policy_says_so() -> None:
+    assert DEFAULTS.abort_after_blocks is None
+    assert "abortAfterBlocks" not in DEFAULTS.to_table()
+
+
+def test_an_agents_limit_of_ignored_blocks_goes_before_the_fleets() -> None:
+    agents = [
+        {"id": "a", "tools": {"loopwarden": {"abortAfterBlocks": 3}}},
+        {"id": "b", "tools": {"loopDetection": {"enabled": True}}},
+    ]
+    document = PolicyDocument.from_value({"tools": {"loopwarden": {"abortAfterBlocks": 5}}, "agents": {"list": agents}})
+    limits = {agent: document.resolve(agent).abort_after_blocks for agent in ("a", "b", None)}
+    assert limits == {"a": 3, "b": 5, None: 5}
+    assert document.resolve("a", {"enabled": True}).abort_after_blocks == 3
+
+
+def test_a_policy_with_such_a_limit_has_a_digest_of_its_own_and_comes_back_from_its_table() -> None:
+    policy = PolicyDocument.from_value({"tools": {"loopwarden": {"abortAfterBlocks": 5}}}).resolve(None)
+    assert policy.to_table() == {**DEFAULTS.to_table(), "abortAfterBlocks": 5}
+    assert Policy.from_table(policy.to_table()) == policy
+    assert policy.digest == digest(policy.to_table()) != DEFAULTS.digest
+
+
 def test_agents_without_a_block_share_one_policy_and_many_of_them_take_no_memory() -> None:
     agents = [{"id": "a", "tools": {"loopDetection": {"warningThreshold": 6}}}]
     document = PolicyDocument.from_value({"agents": {"list": agents}})
@@ -213,8 +243,9 @@ def test_a_document_that_the_models_accept_gives_every_value_it_states(value: An
         return
     document = PolicyDocument.from_value(value)
     for setting in effective(document, None):
-        stated: Any = value.get("tools", {}).get("loopDetection", {})
-        for key in setting.path.split("."):
+        path = setting.path if setting.path.startswith("loopwarden.") else f"loopDetection.{setting.path}"
+        stated: Any = value.get("tools", {})
+        for key in path.split("."):
             stated = stated.get(key) if stated is not None else None
         assert setting.given_by == ("default" if stated is None else "global")
         assert stated is None or setting.given == stated

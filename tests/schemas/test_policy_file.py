@@ -122,6 +122,69 @@ def test_an_unknown_key_comes_with_the_one_that_was_meant() -> None:
     ]
 
 
+def own(**settings: Any) -> str:
+    return json.dumps({"tools": {"loopDetection": {"enabled": True}, "loopwarden": settings}})
+
+
+@pytest.mark.parametrize(("value", "found"), [(0, "0"), (-1, "-1"), ("ten", '"ten"'), (True, "true"), (None, "null")])
+def test_the_limit_of_ignored_blocks_must_be_a_positive_integer(value: object, found: str) -> None:
+    assert errors_of(own(abortAfterBlocks=value)) == [
+        f"tools.loopwarden.abortAfterBlocks: must be a positive integer, got {found} (policy.json, line 1)"
+    ]
+
+
+def test_an_unknown_key_among_our_own_settings_is_told_with_those_there_are() -> None:
+    assert errors_of(own(abortAfterBlock=3, color="red")) == [
+        "tools.loopwarden.abortAfterBlock: unknown key, did you mean abortAfterBlocks? (policy.json, line 1)",
+        "tools.loopwarden.color: unknown key, loopwarden has abortAfterBlocks (policy.json, line 1)",
+    ]
+
+
+def test_a_setting_of_ours_inside_openclaws_block_is_told_where_it_belongs() -> None:
+    assert errors_of(block(abortAfterBlocks=3)) == [
+        (
+            "tools.loopDetection.abortAfterBlocks: unknown key, it is a setting of ours: move it to loopwarden, beside "
+            "loopDetection (policy.json, line 1)"
+        )
+    ]
+
+
+def test_an_agents_own_settings_are_checked_as_the_fleets_are() -> None:
+    text = """{ tools: { loopDetection: {} }, agents: { list: [
+      { id: "a", tools: { loopwarden: { abortAfterBlocks: 0 } } },
+      { tools: { loopwarden: { abortAfterBlocks: 3 } } },
+    ] } }"""
+    assert errors_of(text) == [
+        "agents.list[0].tools.loopwarden.abortAfterBlocks: must be a positive integer, got 0 (policy.json, line 2)",
+        "agents.list[1].id: must name the agent that the block is for (policy.json, line 3)",
+    ]
+
+
+def test_a_limit_of_ignored_blocks_without_detectors_is_warned_about() -> None:
+    text = """{ tools: { loopDetection: {}, loopwarden: { abortAfterBlocks: 3 } },
+      agents: { list: [
+        { id: "a", tools: { loopDetection: { enabled: true }, loopwarden: { abortAfterBlocks: 2 } } },
+        { id: "b", tools: { loopwarden: { abortAfterBlocks: 2 } } },
+    ] } }"""
+    told = "abortAfterBlocks: no run will be ended by it: without `enabled: true` no call is blocked"
+    assert warnings_of(text) == [
+        f"tools.loopwarden.{told} (policy.json, line 1)",
+        f"agents.list[1].tools.loopwarden.{told} (policy.json, line 4)",
+    ]
+
+
+def test_our_settings_of_an_agent_listed_twice_are_never_used() -> None:
+    text = """{ tools: { loopDetection: { enabled: true } }, agents: { list: [{ id: "a" },
+      { id: "a", tools: { loopwarden: { abortAfterBlocks: 2 } } },
+    ] } }"""
+    assert warnings_of(text) == [
+        (
+            'agents.list[1].tools.loopwarden: agent "a" is listed in line 1 already: this block is never used '
+            "(policy.json, line 2)"
+        )
+    ]
+
+
 def test_keys_elsewhere_are_none_of_our_business() -> None:
     text = """{
       channels: { telegram: { token: 'x' } }, warningThreshold: "ten",
@@ -348,6 +411,21 @@ def test_the_overlay_shown_in_the_recommended_policy_is_valid() -> None:
     assert reading.accepted().resolve("build-watcher").critical_threshold == 60
 
 
+def test_the_setting_shown_in_the_recommended_policy_is_valid() -> None:
+    text = RECOMMENDED.read_text(encoding="utf-8").replace("// abortAfterBlocks: 10", "abortAfterBlocks: 10")
+    reading = read_policy_file(RECOMMENDED, text=text)
+    assert reading.warnings == ()
+    assert reading.accepted().resolve(None).abort_after_blocks == 10
+
+
+def test_the_limit_of_ignored_blocks_comes_from_the_agent_or_the_fleet() -> None:
+    text = """{ tools: { loopDetection: { enabled: true }, loopwarden: { abortAfterBlocks: 5 } },
+      agents: { list: [{ id: "a", tools: { loopwarden: { abortAfterBlocks: 2 } } }] } }"""
+    document = read_policy_file("policy.json", text=text).accepted()
+    told = [effective(document, agent)[-1] for agent in ("a", "b", None)]
+    assert [(setting.value, setting.origin) for setting in told] == [(2, "agent"), (5, "global"), (5, "global")]
+
+
 def test_origins_are_default_global_agent_and_clamped() -> None:
     text = """{
       tools: { loopDetection: { enabled: true, historySize: 300 } },
@@ -368,6 +446,7 @@ def test_origins_are_default_global_agent_and_clamped() -> None:
         "detectors.knownPollNoProgress": (True, "default"),
         "detectors.pingPong": (False, "agent"),
         "postCompactionGuard.windowSize": (3, "default"),
+        "loopwarden.abortAfterBlocks": (None, "default"),
     }
     assert (told["historySize"].given, told["historySize"].given_by) == (300, "global")
     assert (told["criticalThreshold"].given, told["criticalThreshold"].given_by) == (20, "default")

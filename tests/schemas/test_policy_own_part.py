@@ -3,7 +3,7 @@ from __future__ import annotations
 from loopwarden_schemas.policy import PolicyDocument
 from loopwarden_schemas.policy_own_part import own_part
 
-STRICT = {"tools": {"loopDetection": {"enabled": True}, "loopwarden": {}}}
+STRICT = {"tools": {"loopDetection": {"enabled": True}, "loopwarden": {"abortAfterBlocks": 5}}}
 
 
 def test_what_else_stands_in_a_configuration_is_left_out() -> None:
@@ -23,7 +23,12 @@ def test_a_document_that_is_only_a_policy_stays_as_it_is() -> None:
 
 
 def test_both_resolve_to_the_same_policies() -> None:
-    whole = {"agents": {"list": [{"id": "a", "tools": {"loopDetection": {"historySize": 5}}}, {"id": "a"}]}}
-    document = PolicyDocument.from_value(whole)
+    agents = [
+        {"id": "a", "tools": {"loopDetection": {"historySize": 5}}},
+        {"id": "a"},
+        {"id": "b", "tools": {"allow": ["*"]}},
+        {"id": "b", "tools": {"loopDetection": {"historySize": 5}, "loopwarden": {"abortAfterBlocks": 2}}},
+    ]
+    document = PolicyDocument.from_value({"agents": {"list": agents}})
     for agent in (None, "a", "b"):
         assert own_part(document).resolve(agent) == document.resolve(agent)
