@@ -14,7 +14,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError
 
-from loopwarden.worker.errors import TopicsRefused
+from loopwarden.worker.errors import StateRefused, TopicsRefused
 from loopwarden.worker.transport import MAX_BATCH_BYTES
 from loopwarden_schemas.topics import Topic, Topics
 
@@ -117,6 +117,27 @@ def find_mistakes(
                 f" {setting}={rule.mend}"
             )
     return mistakes
+
+
+def check_log(topics: Topics, partition: int, *, judged: int, end: int) -> None:
+    """Refuse a log of events that is not the one that was judged.
+
+    Args:
+        topics: For the message.
+        partition: Of `agent-events`.
+        judged: Up to this offset it was judged, as the committed offset and the states say.
+        end: Here it ends.
+
+    Raises:
+        StateRefused: it ends before.
+    """
+    if judged > end:
+        raise StateRefused(
+            f"{topics.events.name} partition {partition}: must reach to offset {judged}, up to which it was judged, but"
+            f" ends at {end}: it is not the log that the states were made of, it was deleted and created again for"
+            f" instance. Begin under another LOOPWARDEN_TOPIC_PREFIX, or delete {topics.changelog.name} and the"
+            f" consumer group {topics.app_id}, too"
+        )
 
 
 class _Exactly:
