@@ -19,6 +19,7 @@ from loopwarden.worker.transport import MAX_BATCH_BYTES
 from loopwarden_schemas.topics import Topic, Topics
 
 logger = logging.getLogger(__name__)
+_AIOKAFKA_LOG = logging.getLogger("aiokafka")
 
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 15.0
@@ -44,7 +45,8 @@ async def wait_for_topics(servers: str, topics: Topics) -> int:
 
 async def _check(servers: str, topics: Topics) -> int:
     # aiokafka asks for all addresses; it logs an error for each attempt, which our own line says better.
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    level = _AIOKAFKA_LOG.level
+    _AIOKAFKA_LOG.setLevel(logging.CRITICAL)
     admin = AIOKafkaAdminClient(bootstrap_servers=servers.split(","))
     try:
         await admin.start()
@@ -53,7 +55,7 @@ async def _check(servers: str, topics: Topics) -> int:
         configs = await _configs(admin, present)
     finally:
         await admin.close()
-        logging.getLogger("aiokafka").setLevel(logging.WARNING)
+        _AIOKAFKA_LOG.setLevel(level)
     mistakes = find_mistakes(servers, topics, partitions, configs)
     if mistakes:
         raise TopicsRefused("\n".join(mistakes))
