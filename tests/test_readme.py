@@ -54,10 +54,9 @@ class Newcomer:
             "COLUMNS": "160",
         }
         self.log = folder / "up.log"
-        # The last command of `make run`; those before it only set up .venv.
+        # What else `make run` says and does, under another make for instance, only sets up .venv.
         told = subprocess.run(["make", "--dry-run", "run"], cwd=ROOT, capture_output=True, text=True, check=True)
-        command = told.stdout.strip().splitlines()[-1].split()
-        assert command[0] == ".venv/bin/loopwarden"
+        (command,) = (line.split() for line in told.stdout.splitlines() if line.startswith(".venv/bin/loopwarden up"))
         with self.log.open("wb") as log:
             self.up = subprocess.Popen(
                 [sys.executable, "-m", "loopwarden.cli", *command[1:]],

@@ -110,8 +110,10 @@ class Parts:
         )
         self.offset = 0
 
-    async def judge(self, *run_ids: str, append_time: int = 1, follows: int | None = None) -> None:
-        """Judge the same call again for each of these runs."""
+    async def judge(
+        self, *run_ids: str, append_time: int = 1, follows: int | None = None, then: dict[str, Any] | None = None
+    ) -> None:
+        """Judge the same call again for each of these runs, and then one more event."""
         records = []
         for run_id in run_ids:
             call = {"run_id": run_id, "ts": 0, "call_id": f"c{self.offset}", "tool": "read", "args": None}
@@ -119,19 +121,22 @@ class Parts:
                 event = {"type": f"tool_call.{kind}", "event_id": f"{kind}-{self.offset}", **call}
                 if kind == "finished":
                     event["result"] = "same"
-                records.append(
-                    SimpleNamespace(
-                        topic="agent-events",
-                        partition=0,
-                        offset=self.offset,
-                        timestamp=append_time,
-                        key=run_id.encode(),
-                        value=encode_event(event),
-                        headers=(),
-                    )
-                )
-                self.offset += 1
+                records.append(self.record(event, run_id.encode(), append_time))
+        if then is not None:
+            records.append(self.record(then, None, append_time))
         await self.lane.take(Batch(1, follows, records))
+
+    def record(self, event: dict[str, Any], key: bytes | None, append_time: int) -> Any:
+        self.offset += 1
+        return SimpleNamespace(
+            topic="agent-events",
+            partition=0,
+            offset=self.offset - 1,
+            timestamp=append_time,
+            key=key,
+            value=encode_event(event),
+            headers=(),
+        )
 
     def written(self) -> dict[bytes | None, bytes | None]:
         """What the newest batch for the changelog holds."""
@@ -195,6 +200,34 @@ def test_a_checkpoint_holds_the_states_of_its_moment_also_when_events_come_while
         assert parts.released == [4]
         assert parts.written()[b"b"] == as_it_was
         assert has_news(parts.lane)
+
+    asyncio.run(story())
+
+
+def test_a_checkpoint_while_the_archive_is_read_waits_for_the_verdicts_of_the_events_before_it() -> None:
+    async def story() -> None:
+        parts = Parts()
+        read: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        async def read_archive() -> None:
+            await read
+
+        parts.lane.policies.knows = lambda number: False  # type: ignore[method-assign]
+        parts.lane.policies.read_archive = read_archive  # type: ignore[method-assign]
+        applied = {"type": "policy.applied", "event_id": "p", "ts": 0, "number": 7, "digest": "d"}
+        judging = asyncio.create_task(parts.judge("run", "run", "run", then=applied))
+        await settle()
+        assert not judging.done()
+        taking = asyncio.create_task(parts.checkpoint.take([parts.lane]))
+        await settle()
+        assert parts.broker.topics() == ["verdicts"]
+        await parts.broker.acknowledge("verdicts")
+        assert parts.broker.topics() == ["verdicts", "changelog"]
+        await parts.broker.acknowledge("changelog")
+        assert await taking
+        assert parts.released == [6]
+        read.set_result(None)
+        await judging
 
     asyncio.run(story())
 

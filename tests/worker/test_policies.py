@@ -35,7 +35,12 @@ def applied(number: int, digest: str | None = None) -> PolicyApplied:
 
 
 def apply(policies: Policies, number: int, offset: int, index: int = 0, digest: str | None = None) -> str | None:
-    return asyncio.run(policies.apply(applied(number, digest), offset, index))
+    async def as_the_lane_does() -> str | None:
+        if not policies.knows(number):
+            await policies.read_archive()
+        return policies.apply(applied(number, digest), offset, index)
+
+    return asyncio.run(as_the_lane_does())
 
 
 def size_in_force(policies: Policies, offset: int, index: int = 0) -> int:

@@ -78,3 +78,5 @@ def test_a_generation_that_was_slept_through_stays_abandoned() -> None:
     assert not presence.still_in(1)
     assert not presence.still_in(1)
     assert presence.still_in(2)
+    presence.begin()
+    assert presence.still_in(1), "a group that was empty counts from 1 again"

@@ -23,20 +23,20 @@ from mode.utils.objects import cached_property
 from mode.utils.queues import FlowControlEvent
 
 from loopwarden.worker import sweep
+from loopwarden.worker.announce import Detectors
 from loopwarden.worker.checkpoint import Checkpoint, has_news
 from loopwarden.worker.errors import (
     BatchLost,
     GroupFailed,
     ProduceFailed,
     SettingsError,
-    StateRefused,
     TopicsRefused,
     WorkerError,
 )
 from loopwarden.worker.lane import Lane
 from loopwarden.worker.outbox import Outbox
 from loopwarden.worker.policies import POLICIES_KEY, Policies, PolicyArchive
-from loopwarden.worker.preflight import wait_for_topics
+from loopwarden.worker.preflight import check_log, wait_for_topics
 from loopwarden.worker.presence import Presence
 from loopwarden.worker.progress import Progress
 from loopwarden.worker.records import Records
@@ -121,11 +121,12 @@ class WorkerApp(faust.App):
         """Of `agent-events`; None until the topics are checked."""
         self._lanes: dict[int, Lane] = {}
         self._reader: AIOKafkaConsumer | None = None
-        self._generation = -1
+        self._tenure = 0
+        """Counts how often lanes were forgotten: nothing that was begun before may be written after."""
         self._events = 0
         self._presence = Presence(settings.session_seconds)
         self._asked_to_rejoin: int | None = None
-        self._detectors_on: bool | None = None
+        self._detectors = Detectors()
         self.runs = cast(RunsTable, self.Table(RUNS_TABLE, key_type=bytes, value_type=bytes))
         self.runs.on_recovered(self._begin_lanes)
         events = self.topic(
@@ -216,28 +217,35 @@ class WorkerApp(faust.App):
     async def _begin_lanes(self, partitions: set[int]) -> None:
         """Recovery has the states of these partitions; their events come next."""
         self._forget_lanes()
-        self._generation = self.consumer_generation_id
-        self._checkpoint = Checkpoint(
-            self._aiokafka_producer,
-            self.declared.changelog.name,
-            may_write=self._may_write,
-            release=lambda partition, offset: self._group.release(self._events_tp(partition), offset),
-            committed=lambda partition: self._group.committed(self._events_tp(partition)),
-        )
+        tenure, generation = self._tenure, self.consumer_generation_id
         await self._archive.read_to_end()
         events_end = await self._ends(self.declared.events.name, partitions)
         verdicts_end = await self._ends(self.declared.verdicts.name, partitions)
+        committed = {
+            partition: await self._group.thread.committed(self._events_tp(partition)) or 0 for partition in partitions
+        }
+        if tenure != self._tenure or generation != self.consumer_generation_id:
+            return  # Meanwhile they were assigned anew, and this is done anew.
+        self._presence.begin()
+        self._asked_to_rejoin = None
+        self._checkpoint = Checkpoint(
+            self._aiokafka_producer,
+            self.declared.changelog.name,
+            may_write=lambda: self._is_owner(tenure, generation),
+            release=lambda partition, offset: self._group.release(self._events_tp(partition), offset),
+            committed=lambda partition: self._group.committed(self._events_tp(partition)),
+        )
         for partition in sorted(partitions):
-            committed = await self._group.thread.committed(self._events_tp(partition)) or 0
             states = self.runs.states(partition)
-            self._check_log(partition, events_end[partition], committed, states.last_offset())
-            lane = self._lanes[partition] = self._new_lane(partition, states, committed, verdicts_end[partition])
+            judged = max(committed[partition], states.last_offset() + 1)
+            check_log(self.declared, partition, judged=judged, end=events_end[partition])
+            lane = self._new_lane(partition, states, committed[partition], verdicts_end[partition])
+            self._lanes[partition] = lane
             # Whoever judged up to here may have died before it could tell.
             self._progress.moved(partition, lane.outbox)
         numbers = ", ".join(map(str, sorted(partitions))) or "none (the others are enough)"
         logger.info("ready, judging partitions of %s: %s", self.declared.events.name, numbers)
-        if self._lanes:
-            self._say_detectors(max((lane.policies for lane in self._lanes.values()), key=_newest_number))
+        self._detectors.say_newest([lane.policies for lane in self._lanes.values()])
 
     def _new_lane(self, partition: int, states: States, committed: int, verdicts_end: int) -> Lane:
         producer = self._aiokafka_producer
@@ -258,18 +266,8 @@ class WorkerApp(faust.App):
             states=states,
             policies=policies,
             outbox=outbox,
-            on_policy=self._say_detectors,
+            on_policy=self._detectors.say,
         )
-
-    def _check_log(self, partition: int, end: int, committed: int, last_seen: int) -> None:
-        judged = max(committed, last_seen + 1)
-        if judged > end:
-            raise StateRefused(
-                f"{self.declared.events.name} partition {partition}: must reach to offset {judged}, up to which it was"
-                f" judged, but ends at {end}: it is not the log that the states were made of, it was deleted and"
-                " created again for instance. Begin under another LOOPWARDEN_TOPIC_PREFIX, or delete"
-                f" {self.declared.changelog.name} and the consumer group {self.declared.app_id}, too"
-            )
 
     async def _ends(self, topic: str, partitions: set[int]) -> dict[int, int]:
         assert self._reader is not None, "there are lanes only once the app has started"
@@ -299,12 +297,14 @@ class WorkerApp(faust.App):
             lane.outbox.close()
         self._lanes.clear()
         self._progress.forget()
+        self._tenure += 1
 
-    def _may_write(self) -> bool:
+    def _is_owner(self, tenure: int, generation: int) -> bool:
         """Whether the partitions of the lanes are still this worker's, as far as it can know."""
         return (
-            self._generation == self.consumer_generation_id == self._group.thread.generation
-            and self._presence.still_in(self._generation)
+            tenure == self._tenure
+            and generation == self.consumer_generation_id == self._group.thread.generation
+            and self._presence.still_in(generation)
             and not self.crashed
         )
 
@@ -318,9 +318,10 @@ class WorkerApp(faust.App):
         partition = batch.records[0].partition
         lane = self._lanes.get(partition)
         if lane is None:
+            if self.rebalancing:
+                return  # Recovery seeks to the committed offset before it ends.
             raise BatchLost(f"partition {partition}: its events came before its states; a restart begins in order")
-        await lane.take(batch)
-        self._events += len(batch.records)
+        self._events += await lane.take(batch)
         if self._events >= self.worker_settings.checkpoint_events:
             self._checkpoint_due.set()
         if len(lane.runs) > 2 * self._runs_per_lane():
@@ -356,7 +357,7 @@ class WorkerApp(faust.App):
         while not self.should_stop:
             await self.sleep(sweep.INTERVAL_S)
             lanes = list(self._lanes.values())
-            if not lanes or not self._may_write():
+            if self.should_stop or not lanes:
                 continue
             await self._checkpoint.find_foreign_writes(lanes, self._changelog_ends)
             over = {
@@ -385,29 +386,6 @@ class WorkerApp(faust.App):
                 continue
             except KafkaError as error:
                 raise GroupFailed(f"the broker does not let this worker into its group: {error}") from error
-
-    def _say_detectors(self, policies: Policies) -> None:
-        """Say once, and whenever it changes, that the detectors are off, and how they are turned on."""
-        number, document = policies.newest()
-        on = any(document.resolve(agent).detectors_on for agent in (None, *document.overlays))
-        if on == self._detectors_on:
-            return
-        self._detectors_on = on
-        if on:
-            logger.info("the loop detectors are on: policy %s", number)
-            return
-        guard = "only the post-compaction guard runs" if document.resolve(None).guard_on else "nothing is judged"
-        logger.warning(
-            "the loop detectors are off, %s: %s has not `enabled: true`; turn them on with"
-            " `loopwarden policy apply FILE --why TEXT`, for example with infra/policies/recommended.json5",
-            guard,
-            "no policy was applied, and the default" if number is None else f"policy {number}",
-        )
-
-
-def _newest_number(policies: Policies) -> int:
-    number, _ = policies.newest()
-    return -1 if number is None else number
 
 
 def __getattr__(name: str) -> Any:

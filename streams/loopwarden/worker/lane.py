@@ -19,9 +19,9 @@ from loopwarden.worker.recovery import States
 from loopwarden.worker.runs import Held, Runs
 from loopwarden.worker.transport import Batch
 from loopwarden_schemas.canonical import NotCanonical
-from loopwarden_schemas.codec import MESSAGEPACK, Reason, Rejected, decode_record, encode_verdict
+from loopwarden_schemas.codec import MESSAGEPACK, Rejected, decode_record, encode_verdict
 from loopwarden_schemas.policy import PolicyDocument
-from loopwarden_schemas.structs import Compaction, EventOfRun, PolicyApplied
+from loopwarden_schemas.structs import Compaction, Event, EventOfRun, PolicyApplied
 from loopwarden_schemas.topics import partition_for
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,6 @@ class Lane:
         next_offset: The offset after the last record judged; before the first, the committed one.
         newest_append_time: Of the records judged (ms): the partition's own clock.
         checkpointed: The offset of the last checkpoint.
-        events: How many events were judged or refused.
     """
 
     def __init__(
@@ -58,12 +57,13 @@ class Lane:
         self.next_offset = outbox.judged
         self.checkpointed = outbox.judged
         self.newest_append_time = 0
-        self.events = 0
         self._partitions = partitions
         self._on_policy = on_policy
 
-    async def take(self, batch: Batch) -> None:
-        """Judge a batch and send what comes of it. A record never raises: at worst it is a dead letter.
+    async def take(self, batch: Batch) -> int:
+        """Judge a batch and send what comes of it; return how many events it had.
+
+        Nothing in a record raises: at worst it is a dead letter.
 
         Raises:
             BatchLost: records before these were polled and did not arrive.
@@ -75,33 +75,50 @@ class Lane:
                 f"partition {self.partition}: offsets {self.next_offset} to {batch.follows - 1} were polled but did"
                 " not reach the agent; a restart reads them again from the committed offset"
             )
+        count = 0
         policy = self.policies.in_force(records[0].offset)
         for record in records:
-            content_type = None
-            for name, text in record.headers:
-                if name == "content-type":
-                    content_type = text.decode("latin-1")
-                    break
-            events = decode_record(record.value, record.timestamp, content_type)
+            events = self._decode(record)
+            count += len(events)
             refused = 0
             for index, event in enumerate(events):
                 rejected: Rejected | None
                 if isinstance(event, Rejected):
                     rejected = event
                 elif isinstance(event, PolicyApplied):
-                    rejected = await self._apply(event, record.offset, index)
+                    if not self.policies.knows(event.number):
+                        # A checkpoint may be taken meanwhile: what is judged has to be on its way to be waited for.
+                        await self._send(record.offset)
+                        await self.policies.read_archive()
+                    rejected = self._apply(event, record.offset, index)
                     policy = self.policies.in_force(record.offset, index + 1)
                 else:
                     rejected = self._judge(event, record, index, policy)
                 if rejected is not None:
                     self.outbox.add_dead_letter(*dead_letter(record, rejected, first=refused == 0))
                     refused += 1
-            self.events += len(events)
         last = records[-1]
         # Leaders' clocks differ: the newest counts, not the last.
         self.newest_append_time = max(self.newest_append_time, last.timestamp)
-        self.next_offset = max(self.next_offset, last.offset + 1)
+        await self._send(last.offset + 1)
+        return count
+
+    async def _send(self, judged: int) -> None:
+        self.next_offset = max(self.next_offset, judged)
         await self.outbox.send(self.next_offset)
+
+    def _decode(self, record: Any) -> list[Event | Rejected]:
+        content_type = None
+        for name, text in record.headers:
+            if name == "content-type" and text:
+                content_type = text.decode("latin-1")
+                break
+        try:
+            return decode_record(record.value, record.timestamp, content_type)
+        except Exception as error:
+            # A bug of ours: the record would stop the worker, now and after each restart.
+            logger.exception("the codec failed at partition %s offset %s", self.partition, record.offset)
+            return [Rejected(0, "judge_failed", f"{type(error).__name__}: {error}")]
 
     def _judge(self, event: EventOfRun, record: Any, index: int, policy: PolicyDocument) -> Rejected | None:
         key, offset = record.key, record.offset
@@ -118,39 +135,36 @@ class Lane:
             # Judged before a crash, and its verdicts were acknowledged before this state was.
             return None
         guard_before = _guard(state) if type(event) is Compaction else None
-        reason: Reason
         try:
             state, _, verdicts = judge(state, event, policy)
+            encoded = [encode_verdict(verdict) for verdict in verdicts]
         except NotCanonical as error:
             return Rejected(index, "invalid_payload", str(error))
         except Exception as error:
             # A bug of ours. The rest of the partition goes on, and so does this run, with what it knows.
             logger.exception("the judge failed at partition %s offset %s[%s]", self.partition, offset, index)
-            reason = "judge_failed"
-            self._changed(held, offset, index)
-            return Rejected(index, reason, f"{type(error).__name__}: {error}")
-        held.state = state
-        state.offset, state.index = offset, index
-        if not held.changed:
-            self.runs.change(held)
-        if verdicts:
+            if held.state is not None:
+                self._changed(held, held.state, offset, index)
+            return Rejected(index, "judge_failed", f"{type(error).__name__}: {error}")
+        self._changed(held, state, offset, index)
+        if encoded:
             headers: list[Header] = [
                 _CONTENT_TYPE,
                 ("cause-partition", b"%d" % self.partition),
                 ("cause-offset", b"%d" % offset),
                 ("cause-append-time", b"%d" % record.timestamp),
             ]
-            for verdict in verdicts:
-                self.outbox.add_verdict(key, encode_verdict(verdict), headers)
+            for value in encoded:
+                self.outbox.add_verdict(key, value, headers)
         if type(event) is Compaction and _guard(state) != guard_before and state.guard.remaining:
             logger.info("post-compaction guard armed for %d attempts (run %s)", state.guard.remaining, event.run_id)
         return None
 
-    def _changed(self, held: Held, offset: int, index: int) -> None:
-        if held.state is not None:
-            held.state.offset, held.state.index = offset, index
-            if not held.changed:
-                self.runs.change(held)
+    def _changed(self, held: Held, state: RunState, offset: int, index: int) -> None:
+        held.state = state
+        state.offset, state.index = offset, index
+        if not held.changed:
+            self.runs.change(held)
 
     def _misrouted(self, key: bytes | None, run_id: str) -> str | None:
         """Why a run's event may not come under this key in this partition, or None. Once per held run: it is slow."""
@@ -165,8 +179,8 @@ class Lane:
             )
         return None
 
-    async def _apply(self, event: PolicyApplied, offset: int, index: int) -> Rejected | None:
-        refusal = await self.policies.apply(event, offset, index)
+    def _apply(self, event: PolicyApplied, offset: int, index: int) -> Rejected | None:
+        refusal = self.policies.apply(event, offset, index)
         if refusal is not None:
             return Rejected(index, "unknown_policy", refusal)
         logger.info("policy %d in force in partition %d from offset %d", event.number, self.partition, offset)

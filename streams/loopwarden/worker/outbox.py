@@ -84,10 +84,14 @@ class Outbox:
                 if not self._closed:
                     self._on_failure(ProduceFailed(f"the broker did not take verdicts or dead letters: {error!r}"))
                 return
-            # A retry that the broker had already stored may be answered without an offset; the next one tells.
             base = future.result().offset
-            if verdicts and base >= 0:
-                self.verdicts = max(self.verdicts, base + verdicts)
+            if verdicts and base < 0:
+                # What the broker has stored already it may acknowledge without saying where: then nobody could be told
+                # up to where the verdicts lie. A restart asks for the end of the partition.
+                if not self._closed:
+                    self._on_failure(ProduceFailed("the broker acknowledged verdicts without an offset"))
+                return
+            self.verdicts = max(self.verdicts, base + verdicts) if verdicts else self.verdicts
             self._acknowledge(sent)
 
         future.add_done_callback(acknowledged)

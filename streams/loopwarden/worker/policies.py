@@ -62,11 +62,14 @@ class PolicyArchive:
     async def read_to_end(self) -> None:
         """Read what the archive holds now and was not read yet."""
         consumer, partition = self._consumer, self._partition
-        if self._read_to is None:
-            consumer.assign([partition])
-            await consumer.seek_to_beginning(partition)
-            self._read_to = await consumer.position(partition)
+        # Asked before anything is assigned: behind a fetch the answers would be late.
         end = (await consumer.end_offsets([partition]))[partition]
+        if self._read_to is None:
+            self._read_to = (await consumer.beginning_offsets([partition]))[partition]
+        if self._read_to >= end:
+            return
+        consumer.assign([partition])
+        consumer.seek(partition, self._read_to)
         while self._read_to < end:
             for records in (await consumer.getmany(partition, timeout_ms=1000)).values():
                 for record in records:
@@ -74,6 +77,7 @@ class PolicyArchive:
                     if document is not None:
                         self._documents[record.offset] = document
             self._read_to = await consumer.position(partition)
+        consumer.unsubscribe()
 
 
 def archived_document(value: bytes | None) -> PolicyDocument | None:
@@ -152,15 +156,20 @@ class Policies:
         place = bisect_left(self._applied, (offset, index))
         return self._applied[place - 1] if place else None
 
-    async def apply(self, event: PolicyApplied, offset: int, index: int) -> str | None:
+    def knows(self, number: int) -> bool:
+        """Whether the archive was read up to this number already."""
+        return self._archive.get(number) is not None
+
+    async def read_archive(self) -> None:
+        """Read the archive to its end: to be done before a number that is not known is refused."""
+        await self._archive.read_to_end()
+
+    def apply(self, event: PolicyApplied, offset: int, index: int) -> str | None:
         """Take a `policy.applied` at its place; return why it is refused, or None. Taken again, it changes nothing."""
         place = bisect_left(self._applied, (offset, index))
         if place < len(self._applied) and self._applied[place][:2] == (offset, index):
             return None
         document = self._archive.get(event.number)
-        if document is None:
-            await self._archive.read_to_end()
-            document = self._archive.get(event.number)
         if document is None:
             return f"number: must be the offset of a document in the archive of policies, which holds no {event.number}"
         if document.digest != event.digest:

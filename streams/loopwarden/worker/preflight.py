@@ -14,11 +14,12 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError
 
-from loopwarden.worker.errors import TopicsRefused
+from loopwarden.worker.errors import StateRefused, TopicsRefused
 from loopwarden.worker.transport import MAX_BATCH_BYTES
 from loopwarden_schemas.topics import Topic, Topics
 
 logger = logging.getLogger(__name__)
+_AIOKAFKA_LOG = logging.getLogger("aiokafka")
 
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 15.0
@@ -44,7 +45,8 @@ async def wait_for_topics(servers: str, topics: Topics) -> int:
 
 async def _check(servers: str, topics: Topics) -> int:
     # aiokafka asks for all addresses; it logs an error for each attempt, which our own line says better.
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    level = _AIOKAFKA_LOG.level
+    _AIOKAFKA_LOG.setLevel(logging.CRITICAL)
     admin = AIOKafkaAdminClient(bootstrap_servers=servers.split(","))
     try:
         await admin.start()
@@ -53,7 +55,7 @@ async def _check(servers: str, topics: Topics) -> int:
         configs = await _configs(admin, present)
     finally:
         await admin.close()
-        logging.getLogger("aiokafka").setLevel(logging.WARNING)
+        _AIOKAFKA_LOG.setLevel(level)
     mistakes = find_mistakes(servers, topics, partitions, configs)
     if mistakes:
         raise TopicsRefused("\n".join(mistakes))
@@ -117,6 +119,27 @@ def find_mistakes(
                 f" {setting}={rule.mend}"
             )
     return mistakes
+
+
+def check_log(topics: Topics, partition: int, *, judged: int, end: int) -> None:
+    """Refuse a log of events that is not the one that was judged.
+
+    Args:
+        topics: For the message.
+        partition: Of `agent-events`.
+        judged: Up to this offset it was judged, as the committed offset and the states say.
+        end: Here it ends.
+
+    Raises:
+        StateRefused: it ends before.
+    """
+    if judged > end:
+        raise StateRefused(
+            f"{topics.events.name} partition {partition}: must reach to offset {judged}, up to which it was judged, but"
+            f" ends at {end}: it is not the log that the states were made of, it was deleted and created again for"
+            f" instance. Begin under another LOOPWARDEN_TOPIC_PREFIX, or delete {topics.changelog.name} and the"
+            f" consumer group {topics.app_id}, too"
+        )
 
 
 class _Exactly:

@@ -25,6 +25,11 @@ class Presence:
         self._last = clock()
         self._abandoned: int | None = None
 
+    def begin(self) -> None:
+        """Partitions were assigned anew: what was slept through is over. (A group that was empty may count from 1.)"""
+        self._abandoned = None
+        self._last = self._clock()
+
     def still_in(self, generation: int) -> bool:
         """Note that the process runs; return whether what was begun in this generation may still be written.
 

@@ -4,11 +4,35 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
 
 from loopwarden.worker.settings import Settings
 
 # Faust and aiokafka tell at length what they do; what a person has to know, this package says itself.
 _LIBRARIES = ("faust", "aiokafka", "mode")
+
+_MOST_LINES = 1_000
+
+
+class Sparingly(logging.Filter):
+    """Lets the same line through once in a while only.
+
+    While a broker is away aiokafka tries, and says so, twenty times a second.
+    """
+
+    def __init__(self, seconds: float = 10.0) -> None:
+        super().__init__()
+        self._seconds = seconds
+        self._said: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        line, now = record.getMessage(), time.monotonic()
+        if now - self._said.get(line, -self._seconds) < self._seconds:
+            return False
+        if len(self._said) > _MOST_LINES:
+            self._said.clear()
+        self._said[line] = now
+        return True
 
 
 def run_worker(settings: Settings, *, log_level: str = "info") -> int:
@@ -30,13 +54,21 @@ def run_worker(settings: Settings, *, log_level: str = "info") -> int:
         return 2
     worker = app.Worker(loglevel=log_level, redirect_stdouts=False, quiet=True)
     if log_level != "debug":
-        for name in _LIBRARIES:
-            logging.getLogger(name).setLevel(logging.ERROR)
-        for name in ("faust.worker", "mode.worker"):
-            # Says once more that there was a crash.
-            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+        _quieten_libraries()
     try:
         worker.execute_from_commandline()
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     return 0
+
+
+def _quieten_libraries() -> None:
+    for name in _LIBRARIES:
+        logging.getLogger(name).setLevel(logging.ERROR)
+    for name in ("faust.worker", "mode.worker"):
+        # Says once more that there was a crash.
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    sparingly = Sparingly()
+    for name in list(logging.root.manager.loggerDict):
+        if name.startswith("aiokafka"):
+            logging.getLogger(name).addFilter(sparingly)

@@ -24,6 +24,9 @@ FAUST_LOG = logging.getLogger("faust.loopwarden")
 # the very most. Smaller batches cost more requests, larger ones would not be faster.
 MAX_BATCH_BYTES = 256 * 1024
 
+# How long the broker waits for events before it answers that there are none.
+_FETCH_MAX_WAIT_MS = 250
+
 # While every partition's queue is full, Faust's fetcher would sleep a second (engine-facts, B7).
 _QUEUE_FULL_PAUSE_S = 0.005
 
@@ -43,6 +46,13 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
     """The thread that polls and heartbeats."""
 
     logger = FAUST_LOG
+
+    def _create_worker_consumer(self, transport: driver.Transport) -> Any:
+        consumer = super()._create_worker_consumer(transport)
+        # Faust sets 1.5 s, and takes no other. A question for offsets waits behind a fetch on its connection, so each
+        # recovery, and with it each rebalance, would take two seconds longer.
+        consumer._fetch_max_wait_ms = _FETCH_MAX_WAIT_MS
+        return consumer
 
     def _stopped_set(self) -> None:
         # After a crash the thread's loop is closed already when it is told to stop.
