@@ -10,12 +10,13 @@ export default {
   name: "Loopwarden",
   register(api) {
     const runs = new Runs(new Sidecar(api.pluginConfig ?? {}, api.logger), api.logger);
-    api.on("before_agent_start", (event, context) => runs.started({ ...context, runId: event.runId ?? context.runId }));
+    api.on("before_prompt_build", (_event, context) => runs.started(context));
     api.on("before_tool_call", (event, context) => runs.beforeCall(event, context), LAST);
     api.on("after_tool_call", (event, context) => runs.afterCall(event, context));
     api.on("before_compaction", (_event, context) => runs.compacting(context));
     api.on("agent_end", (event, context) => runs.ended(event, context));
-    // Awaited before the model's next turn, so that a warning can go with the result.
+    api.on("tool_result_persist", (event) => runs.persisted(event));
+    // Awaited before the model's next turn, so that a warning goes with the very result it is about.
     api.registerAgentToolResultMiddleware?.((event) => runs.result(event), { runtimes: ["openclaw"] });
   },
 };

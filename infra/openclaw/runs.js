@@ -66,7 +66,16 @@ export class Runs {
     });
   }
 
-  /** The same outcome, once the model has it: the last word on calls that no other hook saw. */
+  /** A result is written down. Where OpenClaw lets this plugin see no results before, its warning comes with the next. */
+  persisted(event) {
+    const run = this.#calls.get(event.toolCallId)?.run;
+    if (!run?.note || !Array.isArray(event.message?.content)) return undefined;
+    const content = [...event.message.content, { type: "text", text: run.note }];
+    run.note = undefined;
+    return { message: { ...event.message, content } };
+  }
+
+  /** The outcome once more, when it is the model's: the last word on calls that `result` was not told of. */
   afterCall(event, context) {
     return this.#safely(() => {
       const known = this.#calls.get(event.toolCallId);
@@ -77,7 +86,10 @@ export class Runs {
       const call = known ?? { run, id: event.toolCallId, tool: event.toolName, args: event.params ?? {} };
       if (!blocked(event.result)) {
         const outcome = outcomeOf(event.result, event.error !== undefined);
-        this.#later(run, () => this.#sidecar.event({ type: "tool_call.finished", ...fields(call), ...outcome }));
+        this.#later(run, async () => {
+          const answer = await this.#sidecar.after({ ...fields(call), ...outcome });
+          run.note = answer?.note ?? run.note;
+        });
         return;
       }
       // OpenClaw's own loop detection refused it, and asked nobody.
@@ -114,7 +126,7 @@ export class Runs {
     let run = this.#runs.get(runId);
     if (!run) {
       const ids = { run_id: runId, session_id: sessionId ?? sessionKey, agent_id: agentId };
-      run = { ids, queue: Promise.resolve(), told: false, compacted: false, aborted: undefined };
+      run = { ids, queue: Promise.resolve(), told: false, compacted: false, aborted: undefined, note: undefined };
       remember(this.#runs, runId, run, MAX_RUNS);
       for (const session of [sessionId, sessionKey]) {
         if (session) remember(this.#runOfSession, session, runId, 2 * MAX_RUNS);
