@@ -1,0 +1,130 @@
+"""The one thread that talks to the broker: connects, sends in order, and begins anew after whatever goes wrong."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Any, Final
+
+from kafka import KafkaProducer
+from kafka.errors import MessageSizeTooLargeError, RecordListTooLargeError
+
+from loopwarden.client.connect import connected
+from loopwarden.client.errors import BrokerUnavailable, TopicMissing
+from loopwarden.client.producer import HEADERS, PRODUCER_SETTINGS
+from loopwarden.client.settings import Connection
+from loopwarden.gateway.buffer import Buffer, Entry
+
+_SETTINGS: Final[dict[str, Any]] = {
+    **PRODUCER_SETTINGS,
+    # Never given up on by kafka-python itself: after a batch that it gave up it would send the next one, and the events
+    # of a run behind a gap would be judged before those in it. What is stuck is noticed here, and all sent again.
+    "delivery_timeout_ms": 24 * 3600 * 1000,
+    "reconnect_backoff_max_ms": 1_000,
+    "max_block_ms": 5_000,
+    # The thread takes what has gathered meanwhile; waiting for more would only delay a verdict.
+    "linger_ms": 0,
+}
+
+_STUCK_S: Final = 30.0
+"""Nothing acknowledged for so long: connect anew. Longer than a cluster takes to choose new leaders."""
+
+_RETRY_S: Final = (0.2, 0.5, 1.0, 2.0)
+_ATTEMPTS: Final = 3
+"""So often an event is sent that the broker calls too large."""
+
+_TICK_S: Final = 0.5
+
+logger = logging.getLogger("loopwarden.gateway")
+
+
+class Sender:
+    """Sends what is in the buffer.
+
+    Attributes:
+        partitions: How many `agent-events` has; None until that is known.
+        connected: Whether a broker is there, as far as is known.
+    """
+
+    def __init__(self, connection: Connection, buffer: Buffer) -> None:
+        self.partitions: int | None = None
+        self.connected = False
+        self._connection = connection
+        self._topic = connection.topics().events.name
+        self._buffer = buffer
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="loopwarden gateway", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def close(self, timeout: float) -> None:
+        """Stop; what is on its way then is not waited for any longer than `timeout` seconds."""
+        self._closing.set()
+        with self._buffer.moved:
+            self._buffer.moved.notify_all()
+        self._thread.join(timeout)
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._closing.is_set():
+            try:
+                with connected(KafkaProducer, self._connection.bootstrap_servers, **_SETTINGS) as producer:
+                    self._send_until_closed(producer)
+            except Exception as error:  # noqa: PERF203 - the thread must outlive whatever happens to one connection
+                if self.connected or not failures:
+                    logger.warning("events wait for the broker: %s", error)
+                failures = 0 if self.connected else failures + 1
+                self.connected = False
+                self._buffer.send_again()
+                self._closing.wait(_RETRY_S[min(failures, len(_RETRY_S) - 1)])
+
+    def _send_until_closed(self, producer: Any) -> None:
+        # kafka-python would close it at the interpreter's exit before the gateway has sent what is left.
+        producer._unregister_cleanup()
+        try:
+            found = producer.partitions_for(self._topic)
+            if not found:
+                raise TopicMissing(self._topic, self._connection.bootstrap_servers, self._connection.topic_prefix)
+            self.partitions = len(found)
+            self.connected = True
+            logger.info("connected to %s", self._connection.bootstrap_servers)
+            failures: list[BaseException] = []
+            while not self._closing.is_set():
+                for entry in self._buffer.take(_TICK_S):
+                    self._send(producer, entry, failures)
+                self._check(failures)
+            if self._buffer.oldest_on_the_way() is not None:
+                producer._sender.force_close()
+        except BaseException:
+            # Nothing later may reach the log before what failed.
+            producer._sender.force_close()
+            raise
+
+    def _send(self, producer: Any, entry: Entry, failures: list[BaseException]) -> None:
+        # Without a partition: Kafka's own partitioner chooses it from the key, as the judge checks.
+        sent = producer.send(self._topic, entry.record, key=entry.key, headers=HEADERS)
+        sent.add_callback(self._acknowledged, entry)
+        sent.add_errback(self._failed, entry, failures)
+
+    def _check(self, failures: list[BaseException]) -> None:
+        servers = self._connection.bootstrap_servers
+        if failures:
+            raise BrokerUnavailable(f"{servers}: {failures[0]!r}")
+        oldest = self._buffer.oldest_on_the_way()
+        if oldest is not None and time.monotonic() - oldest > _STUCK_S:
+            raise BrokerUnavailable(f"{servers}: nothing was acknowledged for {_STUCK_S:.0f} s")
+
+    def _acknowledged(self, entry: Entry, metadata: Any) -> None:
+        self._buffer.acknowledged(entry, metadata.partition, metadata.offset, metadata.timestamp)
+
+    def _failed(self, entry: Entry, failures: list[BaseException], error: BaseException) -> None:
+        if isinstance(error, (MessageSizeTooLargeError, RecordListTooLargeError)):
+            entry.attempts += 1
+            if entry.attempts >= _ATTEMPTS:
+                self._buffer.refused(entry, error)
+        failures.append(error)
+        with self._buffer.moved:
+            self._buffer.moved.notify_all()

@@ -1,0 +1,214 @@
+"""From what happened to the bytes of an event: redacted, hashed or cut so that it can always be read."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from loopwarden.gateway.payloads import Payload, as_read, error_of, made_safe, safe_name, safe_text, safe_tool
+from loopwarden_schemas.canonical import NotCanonical
+from loopwarden_schemas.codec import Rejected, decode_record, encode_event
+from loopwarden_schemas.digests import error_digest, is_known_poll, normalise_tool, result_digest
+from loopwarden_schemas.events import MAX_NAME_BYTES, MAX_RECORD_BYTES
+
+PayloadMode: TypeAlias = Literal["full", "hash"]
+Part: TypeAlias = Literal["args", "result", "error"]
+
+Redact: TypeAlias = Callable[[str, Part, Any], Any]
+"""`redact(tool, part, value)` returns what may leave this process instead of the value, a copy that it may change."""
+
+MAX_PAYLOAD_BYTES: Final = 400 * 1024
+"""Arguments and a result of this size fit into one record with everything else."""
+
+_MAX_TEXT: Final = 4096
+"""Characters of `cause`, `reason`, `by`, `why` and `trigger`; nobody reads on, and the record is limited."""
+
+_NAMES: Final = ("session_id", "agent_id", "call_id", "parent_run_id", "verdict_id")
+_TEXTS: Final = ("cause", "reason", "trigger", "by", "why")
+_OPTIONAL: Final = ("policy", "usage", "duration_ms", *_TEXTS)
+"""What an event can do without, where it would be unreadable with it."""
+
+_CALL_EVENTS: Final = ("tool_call.started", "tool_call.finished", "tool_call.blocked")
+
+logger = logging.getLogger("loopwarden.gateway")
+
+
+class Arguments(NamedTuple):
+    """A call's tool and arguments as its events carry them.
+
+    Attributes:
+        tool: The name as sent.
+        fields: `args`, or `args_hash` and `known_poll`.
+        args_hash: As the judge computes it.
+        value: The arguments; after redaction.
+    """
+
+    tool: str
+    fields: dict[str, Any]
+    args_hash: str
+    value: Any
+
+
+class Written(NamedTuple):
+    """An event, ready to be sent."""
+
+    event_id: str
+    run_id: str
+    record: bytes
+
+
+class Writer:
+    """Writes the events of one process.
+
+    Attributes:
+        source: A random id of this writer; on every event, with a counter.
+        hashed: Payloads sent as hashes though `payload="full"`.
+        failed: Events that had to leave something out to be readable.
+    """
+
+    def __init__(self, payload: PayloadMode, max_payload_bytes: int, redact: Redact | None) -> None:
+        self.source = uuid.uuid4().hex
+        self.hashed = self.failed = 0
+        self._hash_all = payload == "hash"
+        self._max_bytes = max_payload_bytes
+        self._redact = redact
+        self._numbers = itertools.count(1)
+
+    def arguments(self, tool: str, args: Any, known_poll: bool | None = None) -> Arguments:
+        """Return a call's arguments as its events carry them.
+
+        Args:
+            tool: Its name.
+            args: Whatever the agent passes.
+            known_poll: True: a call that only asks for news, which the judge would not know of this tool.
+        """
+        tool = safe_tool(tool)
+        payload, hash_it = self._redacted(tool, "args", as_read(args))
+        polls = known_poll is True or is_known_poll(normalise_tool(tool), payload.value)
+        if hash_it:
+            fields: dict[str, Any] = {"args_hash": payload.digest}
+            if polls:
+                fields["known_poll"] = True
+        else:
+            fields = {"args": payload.value}
+            if known_poll is True:
+                fields["known_poll"] = True
+        return Arguments(tool, fields, payload.digest, payload.value)
+
+    def result(self, arguments: Arguments, result: Any) -> dict[str, Any]:
+        """Return the fields of a result."""
+        tool = normalise_tool(arguments.tool)
+        payload, hash_it = self._redacted(arguments.tool, "result", as_read(result))
+        try:
+            digest = result_digest(tool, arguments.value, payload.value)
+        except NotCanonical:
+            payload = made_safe(payload.value)
+            digest = result_digest(tool, arguments.value, payload.value)
+        if not hash_it and "args" not in arguments.fields:
+            # A result is hashed by what its arguments say, which the judge cannot see here.
+            hash_it = digest != result_digest(tool, None, payload.value)
+        if not hash_it:
+            return {"result": payload.value}
+        return {} if digest is None else {"result_hash": digest}
+
+    def error(self, arguments: Arguments, error: Any) -> dict[str, Any]:
+        """Return the fields of an error: an exception, or what the tool said."""
+        if isinstance(error, BaseException):
+            error = error_of(error)
+        payload, hash_it = self._redacted(arguments.tool, "error", as_read(error))
+        if not hash_it:
+            return {"error": payload.value}
+        digest, unknown_tool = error_digest(payload.value)
+        named = unknown_tool is not None and len(unknown_tool) <= MAX_NAME_BYTES
+        return {"result_hash": digest, **({"unknown_tool": unknown_tool} if named else {})}
+
+    def write(self, event: Mapping[str, Any], arguments: Arguments | None = None) -> Written:
+        """Return an event as bytes that every reader of the contract can read.
+
+        Args:
+            event: `type`, `run_id` and further fields of the contract; `event_id` and `ts` are added where they are not
+                given. `args`, `result` and `error` may be anything.
+            arguments: Of the call, where they were asked for before.
+
+        Raises:
+            ValueError: no type or run of the contract, or fields that make it unreadable.
+        """
+        fields = {name: value for name, value in event.items() if value is not None or name in ("result", "error")}
+        if fields.get("type") in _CALL_EVENTS:
+            self._call(fields, arguments)
+        event_id = safe_name(fields.get("event_id")) or str(uuid.uuid4())
+        run_id = safe_name(fields.get("run_id"))
+        if run_id is None:
+            raise ValueError("run_id: must name a run, got none")
+        fields.setdefault("schema", 1)
+        fields.setdefault("ts", int(time.time() * 1000))
+        fields.update(event_id=event_id, run_id=run_id, source=self.source, seq=next(self._numbers))
+        for name in _NAMES:
+            if name in fields:
+                fields[name] = safe_name(fields[name])
+        for name in _TEXTS:
+            if name in fields:
+                fields[name] = safe_text(fields[name])[:_MAX_TEXT]
+        if "policy" in fields:
+            fields["policy"] = as_read(fields["policy"]).value
+        return Written(event_id, run_id, self._readable(fields))
+
+    def _call(self, fields: dict[str, Any], arguments: Arguments | None) -> None:
+        if arguments is None and ("args" in fields or "args_hash" not in fields):
+            arguments = self.arguments(fields.get("tool", ""), fields.get("args"), fields.get("known_poll"))
+        if arguments is None:
+            fields["tool"] = safe_tool(fields.get("tool", ""))
+            arguments = Arguments(fields["tool"], {}, fields["args_hash"], None)
+        else:
+            fields.pop("args", None)
+            fields.update(arguments.fields, tool=arguments.tool)
+        if "error" in fields:
+            fields.pop("result", None)
+            fields.update(self.error(arguments, fields.pop("error")))
+        elif "result" in fields:
+            fields.update(self.result(arguments, fields.pop("result")))
+
+    def _readable(self, fields: dict[str, Any]) -> bytes:
+        try:
+            record = encode_event(fields)
+            problem = _problem(record)
+        except Exception as error:
+            problem = repr(error)
+        if problem is None:
+            return record
+        self.failed += 1
+        logger.warning("an event of type %s is sent without %s: %s", fields["type"], ", ".join(_OPTIONAL), problem)
+        record = encode_event({name: value for name, value in fields.items() if name not in _OPTIONAL})
+        problem = _problem(record)
+        if problem is not None:
+            raise ValueError(problem)
+        return record
+
+    def _redacted(self, tool: str, part: Part, payload: Payload) -> tuple[Payload, bool]:
+        """Return the payload that may leave this process, and whether only as its hash."""
+        if self._redact is not None:
+            try:
+                # A copy of its own: one that fails in the middle must not leave half of the payload changed.
+                payload = as_read(self._redact(tool, part, as_read(payload.value).value))
+            except Exception as error:
+                # What should have been hidden must not be seen.
+                self.hashed += 1
+                logger.warning("redact failed on the %s of a call, which is sent as a hash: %r", part, error)
+                return payload, True
+        if self._hash_all:
+            return payload, True
+        if payload.size > self._max_bytes:
+            self.hashed += 1
+            return payload, True
+        return payload, False
+
+
+def _problem(record: bytes) -> str | None:
+    if len(record) > MAX_RECORD_BYTES:
+        return f"a record must be at most {MAX_RECORD_BYTES} bytes, got {len(record)}"
+    (read,) = decode_record(record)
+    return read.detail if isinstance(read, Rejected) else None
