@@ -10,14 +10,17 @@ from typing import Annotated, Final
 import typer
 
 from loopwarden.cli.demo import demo
+from loopwarden.cli.history import history
 from loopwarden.cli.import_sessions import import_sessions
 from loopwarden.cli.import_trajectories import import_trajectories
 from loopwarden.cli.judge import judge
+from loopwarden.cli.override import override
 from loopwarden.cli.policy_apply import policy_apply
 from loopwarden.cli.policy_check import policy_check
 from loopwarden.cli.policy_show import policy_show
 from loopwarden.cli.policy_status import policy_status
 from loopwarden.cli.publish import publish
+from loopwarden.cli.selftest import selftest
 from loopwarden.cli.up import up
 from loopwarden.cli.version import version
 from loopwarden.cli.watch import watch
@@ -71,6 +74,9 @@ app.command("worker")(worker)
 app.command("publish")(publish)
 app.command("watch")(watch)
 app.command("judge")(judge)
+app.command("history")(history)
+app.command("override")(override)
+app.command("selftest")(selftest)
 app.command("version")(version)
 
 importing = _group("Turn other people's run files into events: JSON lines, as `publish`, `demo` and `judge` read them.")

@@ -38,9 +38,9 @@ def watch(
 ) -> None:
     """Follow the verdicts as they come, until Ctrl-C.
 
-    A line shows when the verdict was published, what it orders, which detector found it, its run and tool, the count
-    beside the threshold, and the message for the model. A verdict that a restarted worker published again is shown
-    once.
+    A line shows when the verdict was published, what it orders and why, its run and tool, the count beside the
+    threshold, how many blocked calls of the run so far were refused (obeyed) or made all the same (disobeyed), and the
+    message for the model. A verdict that a restarted worker published again is shown once.
 
     Examples:
 

@@ -88,6 +88,7 @@ def _show(verdict: Verdict, record: Record, as_json: bool) -> None:
     count = "-" if verdict.count is None else f"{verdict.count}/{verdict.threshold}"
     action = typer.style(f"{verdict.action:<5}", fg=COLORS[verdict.action])
     typer.echo(
-        f"{clock}  {action}  {verdict.phase:<7}  {verdict.detector or '-':<25}  {printable(verdict.run_id)}"
-        f"  {printable(verdict.tool or '-')}  {count}  {printable(verdict.message)}"
+        f"{clock}  {action}  {verdict.phase:<7}  {verdict.reason:<25}  {printable(verdict.run_id)}"
+        f"  {printable(verdict.tool or '-')}  {count}"
+        f"  obeyed {verdict.obeyed}, disobeyed {verdict.disobeyed}  {printable(verdict.message)}"
     )

@@ -12,6 +12,7 @@ from loopwarden.client.errors import (
     WrongSetting,
 )
 from loopwarden.client.follower import Follower, Record, following
+from loopwarden.client.judged import wait_until_judged
 from loopwarden.client.policy_apply import Applied, apply_policy, write_applied
 from loopwarden.client.policy_archive import ArchivedPolicy, append_policy, archived, read_archive
 from loopwarden.client.policy_in_force import InForce, policies_in_force
@@ -45,5 +46,6 @@ __all__ = [
     "partition_count",
     "policies_in_force",
     "read_archive",
+    "wait_until_judged",
     "write_applied",
 ]

@@ -70,12 +70,14 @@ class EventProducer:
         partitions: How many `agent-events` has.
         acknowledged: Events the broker has.
         ends: For each partition, the offset after the last event acknowledged.
+        appended_at: For each partition, when the broker appended that event (ms).
     """
 
     def __init__(self, producer: Any, connection: Connection, topic: str, partitions: int) -> None:
         self.partitions = partitions
         self.acknowledged = 0
         self.ends: dict[int, int] = {}
+        self.appended_at: dict[int, int] = {}
         self._producer = producer
         self._connection = connection
         self._topic = topic
@@ -139,7 +141,9 @@ class EventProducer:
     def _succeeded(self, size: int, metadata: Any) -> None:
         with self._moved:
             self.acknowledged += 1
-            self.ends[metadata.partition] = max(self.ends.get(metadata.partition, 0), metadata.offset + 1)
+            if metadata.offset >= self.ends.get(metadata.partition, 0):
+                self.ends[metadata.partition] = metadata.offset + 1
+                self.appended_at[metadata.partition] = metadata.timestamp
             self._done(size)
 
     def _failed(self, size: int, name: str, error: BaseException) -> None:

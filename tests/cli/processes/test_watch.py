@@ -41,6 +41,8 @@ def _verdict(run_id: str, n: int, action: str = "block") -> Verdict:
         policy_digest="p",
         rules_version=1,
         ts=1,
+        obeyed=2,
+        disobeyed=1,
     )
 
 
@@ -73,7 +75,7 @@ def test_a_line_shows_action_detector_run_tool_count_and_message(
     ran = watch("--no-follow")
     assert ran.code == 0
     [line] = ran.out.splitlines()
-    for text in ("block", "generic_repeat", "run-a", "8/8", "`exec` was called 8 times."):
+    for text in ("block", "generic_repeat", "run-a", "8/8", "obeyed 2, disobeyed 1", "`exec` was called 8 times."):
         assert text in line
     assert "\x1b" not in line  # what somebody else wrote moves no cursor
 
