@@ -29,8 +29,11 @@ OURS = {
     JUDGE: {CONTRACT},
     "loopwarden.worker": {CONTRACT, JUDGE},
     "loopwarden.client": {CONTRACT},
-    # A client of the cluster it starts, to know when it is ready: the one step sideways there is.
+    # A client of the cluster it starts, to know when it is ready: a step sideways, as the runner's.
     "loopwarden.broker": {CONTRACT, "loopwarden.client"},
+    "loopwarden.gateway": {CONTRACT, "loopwarden.client"},
+    # A runner's refusals and its certainty are about events, which the gateway sends.
+    "loopwarden.runner": {CONTRACT, "loopwarden.client", "loopwarden.gateway"},
     "loopwarden.importers": {CONTRACT},
     "loopwarden.recordings": set[str](),
     "loopwarden.replay": {CONTRACT, JUDGE},

@@ -140,7 +140,8 @@ class Gateway:
             cause: Why it begins.
             policy: A `loopDetection` block laid over the fleet's, for this run.
         """
-        return Run(self, run_id or f"run-{uuid.uuid4()}", agent_id, session_id, parent_run_id, cause, policy)
+        given = run_id or f"run-{uuid.uuid4()}"
+        return Run(self, given, agent_id, session_id, parent_run_id, cause, policy, is_new=not run_id)
 
     def run_started(self, /, run_id: str, **fields: Any) -> Receipt:
         """Send `run.started`, with any of `agent_id`, `session_id`, `parent_run_id`, `cause`, `policy`."""
@@ -233,6 +234,10 @@ class Gateway:
         except Exception as error:
             self._spared(error)
             return None
+
+    def signature(self, tool: str, args: Any) -> tuple[str, str]:
+        """Return the tool's name and the `args_hash` of a call, as its events will say them."""
+        return self._writer.signature(tool, args)
 
     def listen(self, listener: Listener) -> None:
         """Call this for every event that is sent. (How a `RunGuard` knows how far its runs are.)"""

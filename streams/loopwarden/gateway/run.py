@@ -24,6 +24,9 @@ class Run:
         agent_id: Chooses the agent's overlay of the policy; on every event.
         session_id: The conversation; on every event.
         finished: Whether `run.finished` was sent.
+        is_new: Whether the id was made for it, so that nobody can have sent anything before.
+        started: Receipt of `run.started`; None before.
+        last: Receipt of the newest event sent through it.
     """
 
     def __init__(
@@ -35,8 +38,13 @@ class Run:
         parent_run_id: str | None = None,
         cause: str | None = None,
         policy: Any = None,
+        *,
+        is_new: bool = False,
     ) -> None:
         self.gateway = gateway
+        self.is_new = is_new
+        self.started: Receipt | None = None
+        self.last: Receipt | None = None
         self.run_id = run_id
         self.agent_id = agent_id
         self.session_id = session_id
@@ -45,7 +53,8 @@ class Run:
 
     def begin(self) -> Receipt:
         """Send `run.started`."""
-        return self.send("run.started", **self._beginning)
+        self.started = self.send("run.started", **self._beginning)
+        return self.started
 
     def call(self, tool: str, args: Any = None, *, call_id: str | None = None, known_poll: bool | None = None) -> Call:
         """Return a call. Nothing is sent before it is entered.
@@ -79,7 +88,8 @@ class Run:
     def send(self, kind: str, arguments: Arguments | None = None, **fields: Any) -> Receipt:
         """Send an event of this run."""
         fields.update(type=kind, run_id=self.run_id, agent_id=self.agent_id, session_id=self.session_id)
-        return self.gateway.send(fields, arguments)
+        self.last = self.gateway.send(fields, arguments)
+        return self.last
 
     def __enter__(self) -> Run:
         self.begin()

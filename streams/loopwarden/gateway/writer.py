@@ -87,7 +87,7 @@ class Writer:
             known_poll: True: a call that only asks for news, which the judge would not know of this tool.
         """
         tool = safe_tool(tool)
-        payload, hash_it = self._redacted(tool, "args", as_read(args))
+        payload, hash_it = self._counted(self._redacted(tool, "args", as_read(args)))
         polls = known_poll is True or is_known_poll(normalise_tool(tool), payload.value)
         if hash_it:
             fields: dict[str, Any] = {"args_hash": payload.digest}
@@ -99,10 +99,15 @@ class Writer:
                 fields["known_poll"] = True
         return Arguments(tool, fields, payload.digest, payload.value)
 
+    def signature(self, tool: str, args: Any) -> tuple[str, str]:
+        """Return the tool's name and the `args_hash` of a call, as its events will say them."""
+        tool = safe_tool(tool)
+        return tool, self._redacted(tool, "args", as_read(args))[0].digest
+
     def result(self, arguments: Arguments, result: Any) -> dict[str, Any]:
         """Return the fields of a result."""
         tool = normalise_tool(arguments.tool)
-        payload, hash_it = self._redacted(arguments.tool, "result", as_read(result))
+        payload, hash_it = self._counted(self._redacted(arguments.tool, "result", as_read(result)))
         try:
             digest = result_digest(tool, arguments.value, payload.value)
         except NotCanonical:
@@ -119,7 +124,7 @@ class Writer:
         """Return the fields of an error: an exception, or what the tool said."""
         if isinstance(error, BaseException):
             error = error_of(error)
-        payload, hash_it = self._redacted(arguments.tool, "error", as_read(error))
+        payload, hash_it = self._counted(self._redacted(arguments.tool, "error", as_read(error)))
         if not hash_it:
             return {"error": payload.value}
         digest, unknown_tool = error_digest(payload.value)
@@ -196,15 +201,13 @@ class Writer:
                 payload = as_read(self._redact(tool, part, as_read(payload.value).value))
             except Exception as error:
                 # What should have been hidden must not be seen.
-                self.hashed += 1
                 logger.warning("redact failed on the %s of a call, which is sent as a hash: %r", part, error)
                 return payload, True
-        if self._hash_all:
-            return payload, True
-        if payload.size > self._max_bytes:
-            self.hashed += 1
-            return payload, True
-        return payload, False
+        return payload, self._hash_all or payload.size > self._max_bytes
+
+    def _counted(self, payload: tuple[Payload, bool]) -> tuple[Payload, bool]:
+        self.hashed += payload[1] and not self._hash_all
+        return payload
 
 
 def _problem(record: bytes) -> str | None:

@@ -1,0 +1,280 @@
+"""The one thread that reads: verdicts and progress, only of the partitions of the runs that are guarded.
+
+Without a consumer group: positions are kept in memory, so that a connection that breaks is taken up where it was. A run
+that joins is read back by seeking to where it may have begun; what the others read twice they know by (`begun`, `n`).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Any, Final, Protocol
+
+import msgpack
+from kafka import KafkaConsumer, TopicPartition
+
+from loopwarden.client.connect import connected, first_to_answer
+from loopwarden.client.errors import TopicMissing
+from loopwarden.client.settings import Connection
+from loopwarden_schemas.codec import decode_verdict
+from loopwarden_schemas.structs import Verdict
+from loopwarden_schemas.topics import partition_for
+
+_SETTINGS: Final[dict[str, Any]] = {
+    "enable_auto_commit": False,
+    "auto_offset_reset": "earliest",
+    "allow_auto_create_topics": False,
+    "request_timeout_ms": 8_000,
+    "max_poll_records": 2_000,
+    "reconnect_backoff_max_ms": 1_000,
+    # A run that joins waits for the fetch that is under way.
+    "fetch_max_wait_ms": 100,
+    # The broker checked them when it took the records.
+    "check_crcs": False,
+}
+_ASK_MS: Final = 8_000
+_POLL_MS: Final = 100
+_IDLE_S: Final = 5.0
+"""So long without a record, and the broker is looked after: kafka-python waits for one that is gone without a word."""
+
+_RETRY_S: Final = (0.2, 0.5, 1.0, 2.0)
+
+_PROGRESS_BACK: Final = 100
+"""Records of `loop-progress` before its end that are read: of those the highest counts, and the last one nearly always
+is that."""
+
+_CLOCKS_MS: Final = 10 * 60 * 1000
+"""By so much the clocks of runner, worker and broker may differ when a run is read back by time."""
+
+logger = logging.getLogger("loopwarden.runner")
+
+
+class Follower(Protocol):
+    """A run whose verdicts are read. Called in the reader's thread, with its lock held.
+
+    Attributes:
+        run_id: The run.
+        since: Append time (ms) from which its verdicts are wanted; None: it begins now.
+    """
+
+    run_id: str
+    since: int | None
+
+    def apply(self, verdict: Verdict, cause_offset: int, cause_time: int) -> bool:
+        """Take a verdict; return False where the run began before what was read, and must be read again from there."""
+
+    def note_joined(self) -> None:
+        """Everything there was when the run joined has been read."""
+
+
+class Reader:
+    """Reads for all runs of a guard.
+
+    Attributes:
+        moved: Notified whenever something was read; the lock of all of it.
+        connected: Whether the broker is there, as far as is known.
+        partitions: How many `loop-verdicts` has; None until that is known.
+        judged: By partition: every event of `agent-events` below this offset is judged,
+        verdicts: and its verdicts lie below this offset of `loop-verdicts`.
+        read: By partition: the verdicts below this offset were read.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.moved = threading.Condition()
+        self.connected = False
+        self.partitions: int | None = None
+        self.judged: dict[int, int] = {}
+        self.verdicts: dict[int, int] = {}
+        self.read: dict[int, int] = {}
+        self._connection = connection
+        topics = connection.topics()
+        self._verdicts, self._progress = topics.verdicts.name, topics.progress.name
+        self._runs: dict[str, Follower] = {}
+        self._joining: list[Follower] = []
+        self._reading_again: list[Follower] = []
+        """Of those that join, the ones whose verdicts will all come again, the earlier ones first."""
+        self._waiting: list[tuple[Follower, int, int]] = []
+        """Runs that are being read back: with their partition, and the offset where that ends."""
+        self._positions: dict[TopicPartition, int] = {}
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="loopwarden runner", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def close(self, timeout: float) -> None:
+        """Stop."""
+        self._closing.set()
+        with self.moved:
+            self.moved.notify_all()
+        self._thread.join(timeout)
+
+    def follow(self, run: Follower) -> None:
+        """Read the verdicts of a run, from where it may have begun."""
+        with self.moved:
+            self._runs[run.run_id] = run
+            self._joining.append(run)
+            self.moved.notify_all()
+
+    def leave(self, run: Follower) -> None:
+        """Do not read for a run any more."""
+        with self.moved:
+            if self._runs.get(run.run_id) is run:
+                del self._runs[run.run_id]
+            self._joining = [each for each in self._joining if each is not run]
+            self._reading_again = [each for each in self._reading_again if each is not run]
+            self._waiting = [each for each in self._waiting if each[0] is not run]
+
+    def partition(self, run_id: str) -> int:
+        """The partition of a run; -1 while their number is not known."""
+        return -1 if self.partitions is None else partition_for(run_id, self.partitions)
+
+    def is_judged(self, partition: int, offset: int) -> bool:
+        """Whether the event at this offset is judged, and all verdicts up to it were read."""
+        judged = self.judged.get(partition, -1) > offset
+        return judged and self.read.get(partition, -1) >= self.verdicts[partition]
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._closing.is_set():
+            try:
+                with connected(KafkaConsumer, self._connection.bootstrap_servers, **_SETTINGS) as consumer:
+                    self._read_until_closed(consumer)
+            except Exception as error:  # noqa: PERF203 - the thread must outlive whatever happens to one connection
+                if self.connected or not failures:
+                    logger.warning("verdicts cannot be read: %s", error)
+                failures = 0 if self.connected else failures + 1
+                self.connected = False
+                self._closing.wait(_RETRY_S[min(failures, len(_RETRY_S) - 1)])
+
+    def _read_until_closed(self, consumer: Any) -> None:
+        found = consumer.partitions_for_topic(self._verdicts)
+        if not found:
+            raise TopicMissing(self._verdicts, self._connection.bootstrap_servers, self._connection.topic_prefix)
+        self.partitions = len(found)
+        self.connected = True
+        assigned: set[TopicPartition] = set()
+        heard_at = time.monotonic()
+        while not self._closing.is_set():
+            assigned = self._assign(consumer, assigned)
+            if not assigned:
+                with self.moved:
+                    self.moved.wait_for(lambda: self._joining or self._closing.is_set(), _POLL_MS / 1000)
+                heard_at = time.monotonic()
+                continue
+            polled = consumer.poll(timeout_ms=_POLL_MS)
+            if polled:
+                heard_at = time.monotonic()
+                self._take(polled)
+            elif time.monotonic() - heard_at > _IDLE_S:
+                first_to_answer(self._connection.bootstrap_servers, _IDLE_S)
+                heard_at = time.monotonic()
+            self._note_joined()
+
+    def _assign(self, consumer: Any, assigned: set[TopicPartition]) -> set[TopicPartition]:
+        """Read exactly the partitions of the runs; where a run joined, from where it may have begun."""
+        with self.moved:
+            joining, self._joining = self._joining, []
+            partitions = {self.partition(run.run_id) for run in self._runs.values()}
+        wanted = {TopicPartition(topic, each) for topic in (self._verdicts, self._progress) for each in partitions}
+        if wanted == assigned and not joining:
+            return assigned
+        try:
+            starts = self._starts(consumer, wanted, joining)
+            ends = consumer.end_offsets([self._at(run) for run in joining], timeout_ms=_ASK_MS) if joining else {}
+        except BaseException:
+            with self.moved:
+                self._joining = joining + self._joining
+            raise
+        consumer.assign(list(wanted))
+        for each in wanted:
+            consumer.seek(each, starts[each])
+        with self.moved:
+            self._positions = starts
+            self._reading_again = [each for each in self._reading_again if each not in joining]
+            for partition in {each.partition for each in assigned - wanted}:
+                for of in (self.judged, self.verdicts, self.read):
+                    of.pop(partition, None)
+            for each in wanted:
+                if each.topic == self._verdicts:
+                    self.read.setdefault(each.partition, starts[each])
+            self._waiting += [(run, self.partition(run.run_id), ends[self._at(run)]) for run in joining]
+        return wanted
+
+    def _starts(self, consumer: Any, wanted: set[TopicPartition], joining: list[Follower]) -> dict[TopicPartition, int]:
+        starts = {each: self._positions[each] for each in wanted if each in self._positions}
+        new = [each for each in wanted if each not in starts and each.topic == self._progress]
+        if new:
+            beginnings = consumer.beginning_offsets(new, timeout_ms=_ASK_MS)
+            ends = consumer.end_offsets(new, timeout_ms=_ASK_MS)
+            starts.update({each: max(beginnings[each], ends[each] - _PROGRESS_BACK) for each in new})
+        since: dict[TopicPartition, int] = {}
+        for run in joining:
+            at = self._at(run)
+            if run.since is None and at in starts:
+                continue  # it begins now, and what comes from now on is read already
+            begins = int(time.time() * 1000) if run.since is None else run.since
+            since[at] = max(0, min(since.get(at, begins), begins - _CLOCKS_MS))
+        if since:
+            ends = consumer.end_offsets(list(since), timeout_ms=_ASK_MS)
+            for at, found in consumer.offsets_for_times(dict(since), timeout_ms=_ASK_MS).items():
+                start = ends[at] if found is None else found.offset
+                starts[at] = min(starts.get(at, start), start)
+        return starts
+
+    def _take(self, polled: dict[TopicPartition, list[Any]]) -> None:
+        with self.moved:
+            for at, records in polled.items():
+                for record in records:
+                    if at.topic == self._verdicts:
+                        self._take_verdict(record)
+                    else:
+                        self._take_progress(at.partition, record.value)
+                self._positions[at] = records[-1].offset + 1
+                if at.topic == self._verdicts:
+                    self.read[at.partition] = max(self.read.get(at.partition, 0), records[-1].offset + 1)
+            self.moved.notify_all()
+
+    def _take_verdict(self, record: Any) -> None:
+        run = self._runs.get((record.key or b"").decode(errors="replace"))
+        if run is None or record.value is None or run in self._reading_again:
+            return
+        headers = dict(record.headers)
+        try:
+            verdict = decode_verdict(record.value)
+            cause_offset, cause_time = int(headers["cause-offset"]), int(headers["cause-append-time"])
+        except (ValueError, KeyError) as error:
+            logger.error("%s/%d at %d is no verdict: %r", self._verdicts, record.partition, record.offset, error)
+            return
+        if not run.apply(verdict, cause_offset, cause_time):
+            self._waiting = [each for each in self._waiting if each[0] is not run]
+            self._joining.append(run)
+            self._reading_again.append(run)
+
+    def _take_progress(self, partition: int, value: bytes | None) -> None:
+        try:
+            progress = msgpack.unpackb(value or b"")
+            judged, verdicts = int(progress["judged"]), int(progress["verdicts"])
+        except Exception as error:  # whatever the bytes are
+            logger.error("%s/%d: a record says no progress: %r", self._progress, partition, error)
+            return
+        if judged > self.judged.get(partition, -1):
+            self.judged[partition], self.verdicts[partition] = judged, verdicts
+
+    def _note_joined(self) -> None:
+        if not self._waiting:
+            return
+        with self.moved:
+            still = []
+            for run, partition, end in self._waiting:
+                if self._positions.get(TopicPartition(self._verdicts, partition), -1) >= end:
+                    run.note_joined()
+                else:
+                    still.append((run, partition, end))
+            self._waiting = still
+            self.moved.notify_all()
+
+    def _at(self, run: Follower) -> TopicPartition:
+        return TopicPartition(self._verdicts, self.partition(run.run_id))
