@@ -33,7 +33,10 @@ class Allowances:
         return bool(self.until) and (_ALL_TOOLS in self.until or _key(tool) in self.until)
 
     def expire(self, at: int) -> bool:
-        """Drop what ended before this append time (ms); return whether anything did."""
+        """Drop what ended before this append time (ms), that of an event; return whether anything did.
+
+        The event itself is still judged with it: a runner cannot know that it is over before it has read an order.
+        """
         over = [key for key, until in self.until.items() if until is not None and until < at]
         for key in over:
             del self.until[key]

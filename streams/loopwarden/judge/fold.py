@@ -79,15 +79,7 @@ def _fold_other(state: RunState, event: EventOfRun) -> list[Verdict]:
         state.end(event.append_time)
     elif type(event) is OperatorOverride:
         return overrides.override(state, event)
-    return overrides.review(state, event) if _an_allowance_ends(state, event) else []
-
-
-def _an_allowance_ends(state: RunState, event: EventOfRun) -> bool:
-    """End the allowances whose time is over, with the first event past it.
-
-    That event is still judged with them: a runner cannot know that they are over before it has read an order.
-    """
-    return bool(state.allowances.until) and state.allowances.expire(event.append_time)
+    return overrides.review(state, event) if state.allowances.expire(event.append_time) else []
 
 
 def _announce(state: RunState, event: ToolCallEvent, step: Step) -> Judged:
@@ -104,7 +96,7 @@ def _announce(state: RunState, event: ToolCallEvent, step: Step) -> Judged:
         decisions.append(Decision(event.event_id, event.run_id, "abort", ending.detector, ending.count))
         published.append(verdicts.abort(state, event, ending, *signature.key))
         state.end(event.append_time, aborted=True)
-    elif _an_allowance_ends(state, event):
+    elif state.allowances.until and state.allowances.expire(event.append_time):
         published.extend(overrides.review(state, event))
     elif step.touched and state.policy.detectors_on:
         changes = state.orders.refresh(state.window, state.policy, state.allowances, step.touched)

@@ -6,6 +6,7 @@ They depend on nothing but the verdict and never quote the arguments: reminders 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 MAX_TOOL_NAME: Final = 64
@@ -42,6 +43,7 @@ _THEN_BLOCK = {
 }
 
 
+@lru_cache(maxsize=1024)  # The same few tools and counts come again and again.
 def message(action: str, detector: str | None, scope: str, tool: str | None, count: int | None) -> str:
     """Return the words of a verdict."""
     name = _NOT_IN_A_NAME.sub("", tool or "")[:MAX_TOOL_NAME] or "tool"

@@ -175,7 +175,10 @@ class Window:
 
     def complete(self, call: Recorded, result: str, unknown_tool: int | None) -> None:
         """Give a pending call its outcome."""
-        self.pending.remove(call)
+        if self.pending[-1] is call:
+            self.pending.pop()
+        else:
+            self.pending.remove(call)
         call.result = result
         call.unknown_tool = unknown_tool
         signature = call.signature
@@ -191,7 +194,11 @@ class Window:
             # With no other outcome in the window the newest result is a memory of calls that left it.
             signature.streak = 1
             signature.newest_result = result
-        if index >= len(calls) - self.tail:
+        if is_newest:
+            self.tail_pending -= 1
+            if self.tail >= 3 and _conflict(calls[-3], call):
+                self.tail_conflicts += 1
+        elif index >= len(calls) - self.tail:
             self._complete_in_tail(index)
         if unknown_tool is not None:
             self._count_unknown(index)

@@ -14,7 +14,9 @@ from loopwarden.judge.findings import Finding
 from loopwarden.judge.window import Signature, Window
 from loopwarden_schemas.policy import Policy
 
-DETECTORS: Final[tuple[Callable[[Window, Signature, Policy], Finding | None], ...]] = (
+Detector = Callable[[Window, Signature, Policy], Finding | None]
+
+DETECTORS: Final[tuple[Detector, ...]] = (
     unknown_tool_repeat,
     global_circuit_breaker,
     known_poll_no_progress,
@@ -22,19 +24,22 @@ DETECTORS: Final[tuple[Callable[[Window, Signature, Policy], Finding | None], ..
     generic_repeat,
 )
 
+_ALSO_BELOW_CRITICAL: Final = DETECTORS[2:]
+"""Those that can fire without unknown tools and without a streak at the critical threshold."""
+
 
 def decide(window: Window, signature: Signature, policy: Policy) -> Finding | None:
     """Return what the first detector that fires says of a call that is about to be made, or None: it is allowed."""
     if not policy.enabled:
         return None
     # Most calls end here: streak <= calls and alternation <= tail + 1, so below the lowest threshold nothing can fire.
-    if (
-        signature.calls < policy.warning_threshold
-        and window.tail + 1 < policy.warning_threshold
-        and not (window.calls and window.calls[-1].unknown_tool)
-    ):
+    if signature.streak >= policy.critical_threshold or (window.calls and window.calls[-1].unknown_tool is not None):
+        detectors = DETECTORS
+    elif signature.calls < policy.warning_threshold and window.tail + 1 < policy.warning_threshold:
         return None
-    for detector in DETECTORS:
+    else:
+        detectors = _ALSO_BELOW_CRITICAL
+    for detector in detectors:
         finding = detector(window, signature, policy)
         if finding is not None:
             return finding
