@@ -46,6 +46,26 @@ def test_verdicts_are_shown_as_rows_with_a_summary(run: Callable[..., Ran], stri
     assert summary == "1 run, 40 calls (32 refused by the runner): 4 warned about, 32 blocked; 0 runs aborted"
 
 
+def test_a_persons_decisions_are_shown_and_counted(run: Callable[..., Ran], strict: Path, tmp_path: Path) -> None:
+    decision = {"type": "operator.override", "run_id": "r", "by": "ada", "why": "test"}
+    log = [
+        *calls("r", 8),
+        {**decision, "action": "allow"},
+        *calls("r", 8),
+        {**decision, "action": "abort"},
+        *calls("r", 1),
+    ]
+    file = tmp_path / "log.jsonl"
+    file.write_text("".join(json.dumps(event) + "\n" for event in log))
+
+    _, out, _ = run("judge", file, "--policy", strict)
+    *_, cleared, aborted, summary = out.splitlines()
+
+    assert cleared.split()[:4] == ["clear", "order", "-", "operator_allow"]
+    assert aborted.split()[:4] == ["abort", "attempt", "-", "operator_abort"]
+    assert summary.endswith("1 run aborted")
+
+
 def test_json_prints_verdicts_only(run: Callable[..., Ran], strict: Path) -> None:
     code, out, _ = run("judge", recordings()["openclaw-loop-across-compaction"], "--policy", strict, "--json")
     verdicts = parsed(out)

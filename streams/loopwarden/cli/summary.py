@@ -35,7 +35,8 @@ class Summary:
         for decision in folded.decisions:
             self.warned += decision.action == "warn"
             self.blocked += decision.action == "block"
-            self.aborted += decision.action == "abort"
+        # A person may have ended a run, about which nothing was decided.
+        self.aborted += sum(verdict.action == "abort" for verdict in folded.verdicts)
 
     def text(self) -> str:
         """Return the counts in a sentence."""

@@ -14,6 +14,6 @@ def row(verdict: Verdict) -> str:
     """Return the row of one verdict, below `HEADER`."""
     count = "-" if verdict.count is None else str(verdict.count)
     return (
-        f"{verdict.action:<7} {verdict.phase:<8} {count:>5}  {verdict.detector or '-':<25} "
+        f"{verdict.action:<7} {verdict.phase:<8} {count:>5}  {verdict.detector or verdict.reason:<25} "
         f"{printable(verdict.tool or '-'):<16} {printable(verdict.run_id):<24} {printable(verdict.event_id)}"
     )
