@@ -127,10 +127,11 @@ class Buffer:
                 return
             self.acknowledged_count += 1
             self._settled(entry)
+            if entry.receipt is not None:
+                # A retry that the broker had stored already may be answered without an offset.
+                known = offset if offset >= 0 else None
+                entry.receipt.settle(partition=partition, offset=known, append_time=append_time)
             self.moved.notify_all()
-        if entry.receipt is not None:
-            # A retry that the broker had stored already may be answered without an offset.
-            entry.receipt.settle(partition=partition, offset=offset if offset >= 0 else None, append_time=append_time)
 
     def refused(self, entry: Entry, error: BaseException) -> None:
         """The broker will never take an event."""
