@@ -112,9 +112,5 @@ def _configuration(
         "models": {"providers": {"mock": provider}},
         "agents": {"defaults": {"model": {"primary": "mock/looper"}, "workspace": str(home / "workspace")}},
         "tools": {"loopDetection": loop_detection},
-        **(
-            {}
-            if plugin is None
-            else {"plugins": {"load": {"paths": [str(PLUGIN)]}, "entries": {"loopwarden": entry}}}
-        ),
+        **({} if plugin is None else {"plugins": {"load": {"paths": [str(PLUGIN)]}, "entries": {"loopwarden": entry}}}),
     }

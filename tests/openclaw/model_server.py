@@ -90,7 +90,7 @@ def _handler_of(model: ScriptedModel) -> type[BaseHTTPRequestHandler]:
             request = json.loads(self.rfile.read(int(self.headers["content-length"])))
             step = model.answer(request)
             if isinstance(step, Overflow):
-                message = "This model's maximum context length is 1000 tokens. Please reduce the length of the messages."
+                message = "This model's maximum context length is 1000 tokens. Please reduce the messages."
                 self._send(400, json.dumps({"error": {"message": message, "code": "context_length_exceeded"}}))
             else:
                 self._send(200, "".join(_chunks(step, next(numbers))), "text/event-stream")

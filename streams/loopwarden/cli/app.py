@@ -21,6 +21,7 @@ from loopwarden.cli.policy_show import policy_show
 from loopwarden.cli.policy_status import policy_status
 from loopwarden.cli.publish import publish
 from loopwarden.cli.selftest import selftest
+from loopwarden.cli.sidecar import sidecar
 from loopwarden.cli.up import up
 from loopwarden.cli.version import version
 from loopwarden.cli.watch import watch
@@ -77,6 +78,7 @@ app.command("judge")(judge)
 app.command("history")(history)
 app.command("override")(override)
 app.command("selftest")(selftest)
+app.command("sidecar")(sidecar)
 app.command("version")(version)
 
 importing = _group("Turn other people's run files into events: JSON lines, as `publish`, `demo` and `judge` read them.")
