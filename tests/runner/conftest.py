@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..worker.conftest import STRICT, installation  # noqa: TID252 - tests are no package that could be named
+from ..worker.conftest import STRICT, Installation, installation  # noqa: TID252 - tests are no package that could be named
 
 if TYPE_CHECKING:
+    from loopwarden.broker import LocalBroker
     from loopwarden.client import Connection
+    from loopwarden_schemas.topics import Topics
 
 __all__ = ["installation"]
 
@@ -18,6 +23,12 @@ __all__ = ["installation"]
 def strict() -> dict[str, Any]:
     """A policy that warns at the second repetition and blocks at the fourth."""
     return STRICT
+
+
+@pytest.fixture
+def installed_on(tmp_path: Path) -> Callable[[LocalBroker, Topics], closing[Installation]]:
+    """Makes an installation on a broker of the test's own."""
+    return lambda broker, topics: closing(Installation(broker.bootstrap_servers, topics, tmp_path))
 
 
 @pytest.fixture

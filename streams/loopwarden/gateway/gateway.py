@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import logging
-import uuid
 import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from msgspec import UNSET, UnsetType
 from loopwarden.client.settings import Connection
 from loopwarden.gateway.buffer import Buffer, WhenAway
 from loopwarden.gateway.errors import Refused
+from loopwarden.gateway.ids import new_id
 from loopwarden.gateway.receipts import Receipt
 from loopwarden.gateway.run import Run
 from loopwarden.gateway.sender import Sender
@@ -140,7 +140,7 @@ class Gateway:
             cause: Why it begins.
             policy: A `loopDetection` block laid over the fleet's, for this run.
         """
-        given = run_id or f"run-{uuid.uuid4()}"
+        given = run_id or f"run-{new_id()}"
         return Run(self, given, agent_id, session_id, parent_run_id, cause, policy, is_new=not run_id)
 
     def run_started(self, /, run_id: str, **fields: Any) -> Receipt:
@@ -269,7 +269,7 @@ class Gateway:
         if self._strict:
             raise error
         self._failed += 1
-        logger.warning("an event was not sent: %s", error)
+        logger.warning("an event was not sent: %s", str(error))
         receipt = Receipt("", self._buffer.moved)
         receipt.settle(error=Refused(str(error)))
         return receipt

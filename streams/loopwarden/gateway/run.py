@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-import uuid
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, UnsetType
 
+from loopwarden.gateway.ids import new_id
 from loopwarden.gateway.receipts import Receipt
 from loopwarden.gateway.writer import Arguments
 
@@ -65,13 +65,13 @@ class Run:
             call_id: One that the agent knows; else a random one.
             known_poll: True: it only asks for news, which the judge would not know of this tool.
         """
-        return Call(self, tool, args, call_id or uuid.uuid4().hex, known_poll)
+        return Call(self, tool, args, call_id or new_id(), known_poll)
 
     def blocked(
         self, tool: str, args: Any = None, *, verdict_id: str | None = None, call_id: str | None = None
     ) -> Receipt:
         """Send `tool_call.blocked`: a call was refused. (`RunGuard` does it.)"""
-        call_id = call_id or uuid.uuid4().hex
+        call_id = call_id or new_id()
         return self.send("tool_call.blocked", tool=tool, args=args, call_id=call_id, verdict_id=verdict_id)
 
     def compaction(self, trigger: str = "overflow", succeeded: bool = True) -> Receipt:

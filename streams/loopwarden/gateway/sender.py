@@ -63,8 +63,7 @@ class Sender:
     def close(self, timeout: float) -> None:
         """Stop; what is on its way then is not waited for any longer than `timeout` seconds."""
         self._closing.set()
-        with self._buffer.moved:
-            self._buffer.moved.notify_all()
+        self._buffer.wake()
         self._thread.join(timeout)
 
     def _run(self) -> None:
@@ -75,7 +74,7 @@ class Sender:
                     self._send_until_closed(producer)
             except Exception as error:  # noqa: PERF203 - the thread must outlive whatever happens to one connection
                 if self.connected or not failures:
-                    logger.warning("events wait for the broker: %s", error)
+                    logger.warning("events wait for the broker: %s", str(error))
                 failures = 0 if self.connected else failures + 1
                 self.connected = False
                 self._buffer.send_again()
@@ -126,5 +125,4 @@ class Sender:
             if entry.attempts >= _ATTEMPTS:
                 self._buffer.refused(entry, error)
         failures.append(error)
-        with self._buffer.moved:
-            self._buffer.moved.notify_all()
+        self._buffer.wake()

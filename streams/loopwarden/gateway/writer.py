@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import logging
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from loopwarden.gateway.ids import new_id
 from loopwarden.gateway.payloads import Payload, as_read, error_of, made_safe, safe_name, safe_text, safe_tool
 from loopwarden_schemas.canonical import NotCanonical
 from loopwarden_schemas.codec import Rejected, decode_record, encode_event
@@ -71,7 +71,7 @@ class Writer:
     """
 
     def __init__(self, payload: PayloadMode, max_payload_bytes: int, redact: Redact | None) -> None:
-        self.source = uuid.uuid4().hex
+        self.source = new_id()
         self.hashed = self.failed = 0
         self._hash_all = payload == "hash"
         self._max_bytes = max_payload_bytes
@@ -145,7 +145,7 @@ class Writer:
         fields = {name: value for name, value in event.items() if value is not None or name in ("result", "error")}
         if fields.get("type") in _CALL_EVENTS:
             self._call(fields, arguments)
-        event_id = safe_name(fields.get("event_id")) or str(uuid.uuid4())
+        event_id = safe_name(fields.get("event_id")) or new_id()
         run_id = safe_name(fields.get("run_id"))
         if run_id is None:
             raise ValueError("run_id: must name a run, got none")

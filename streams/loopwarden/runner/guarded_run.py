@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from loopwarden.gateway import Call, Receipt, Run
+from loopwarden.gateway.ids import new_id
 from loopwarden.runner.answers import Action, Answer
 from loopwarden.runner.orders import Orders
 from loopwarden_schemas.digests import normalise_tool
@@ -81,16 +81,17 @@ class GuardedRun:
         now = time.time()
         timeout = guard.certain if certain is None else certain
         is_certain = timeout is not None and self._wait(timeout)
-        call_id = call_id or uuid.uuid4().hex
-        with self._reader.moved:
-            orders.active(now)
-            verdict = orders.aborted() if self.joined else None
-            action: Action = "abort"
-            if verdict is None and self.joined and orders.has_blocks:
-                action = "block"
-                name, args_hash = guard.signature(tool, args)
-                verdict = orders.blocking(normalise_tool(name), args_hash)
-            warning = orders.warning() if verdict is None else None
+        call_id = call_id or new_id()
+        # Without the reader's lock, which it may hold while it waits for the interpreter: what is read here changes at
+        # once or not at all.
+        orders.active(now)
+        verdict = orders.aborted() if self.joined else None
+        action: Action = "abort"
+        if verdict is None and self.joined and orders.has_blocks:
+            action = "block"
+            name, args_hash = guard.signature(tool, args)
+            verdict = orders.blocking(normalise_tool(name), args_hash)
+        warning = orders.warning() if verdict is None else None
         if verdict is not None:
             return guard.count(self._refuse(action, verdict, tool, args, call_id, is_certain))
         if timeout is not None and not is_certain:
@@ -197,12 +198,13 @@ class GuardedRun:
 
     def note_event(self, kind: str, receipt: Receipt) -> None:
         """An event of the run was sent. (The gateway's.)"""
-        with self._reader.moved:
-            self._last = receipt
-            self._orders.active(time.time())
-            if kind == "run.started":
+        self._last = receipt
+        self._orders.active(time.time())
+        if kind == "run.started":
+            with self._reader.moved:
                 self._orders.run_started(receipt)
-            elif kind == "run.finished":
+        elif kind == "run.finished":
+            with self._reader.moved:
                 self._orders.run_finished(receipt)
 
     def _wait(self, timeout: float) -> bool:

@@ -22,7 +22,7 @@ _MAX_WARNINGS: Final = 64
 
 
 class Orders:
-    """Of one run. Not safe for several threads; the guard's lock is.
+    """Of one run. It is changed under the guard's lock, and can be read without: what is read is replaced, or a dict.
 
     Attributes:
         abort: The verdict that ended the run.

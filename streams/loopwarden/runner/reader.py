@@ -144,7 +144,7 @@ class Reader:
                     self._read_until_closed(consumer)
             except Exception as error:  # noqa: PERF203 - the thread must outlive whatever happens to one connection
                 if self.connected or not failures:
-                    logger.warning("verdicts cannot be read: %s", error)
+                    logger.warning("verdicts cannot be read: %s", str(error))
                 failures = 0 if self.connected else failures + 1
                 self.connected = False
                 self._closing.wait(_RETRY_S[min(failures, len(_RETRY_S) - 1)])
