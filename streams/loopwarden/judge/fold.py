@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from loopwarden.judge import overrides, verdicts
 from loopwarden.judge.calls import Step, fold_call
+from loopwarden.judge.orders import NO_CHANGES
 from loopwarden.judge.outcome import hash_call, identity
 from loopwarden.judge.run_state import RunState, begin, begin_again
 from loopwarden_schemas.policy import PolicyDocument
@@ -100,5 +101,6 @@ def _announce(state: RunState, event: ToolCallEvent, step: Step) -> Judged:
         published.extend(overrides.review(state, event))
     elif step.touched and state.policy.detectors_on:
         changes = state.orders.refresh(state.window, state.policy, state.allowances, step.touched)
-        published.extend(verdicts.of_changes(state, event, changes))
+        if changes is not NO_CHANGES:
+            published.extend(verdicts.of_changes(state, event, changes))
     return Judged(state, decisions, published)

@@ -28,7 +28,7 @@ class OrderKey(NamedTuple):
 Changes = tuple[Sequence[tuple[OrderKey, Finding]], Sequence[OrderKey]]
 """The orders placed, each with why, and the orders lifted; both sorted by key."""
 
-_NO_CHANGES: Changes = ((), ())
+NO_CHANGES: Changes = ((), ())
 
 
 class Orders:
@@ -71,26 +71,26 @@ class Orders:
                 and touched[-1].streak < policy.critical_threshold
                 and not (window.calls and window.calls[-1].unknown_tool)
             ):
-                return _NO_CHANGES
+                return NO_CHANGES
         # What alternated before the event and what alternates now is among the newest three: one event appends,
         # removes or changes one call.
-        newest = [call.signature for call in window.calls[-3:]]
-        return self._ask_again(window, policy, allowances, {signature.key for signature in (*newest, *touched)})
+        return self._ask_again(window, policy, allowances, [*touched, *[call.signature for call in window.calls[-3:]]])
 
     def review(self, window: Window, policy: Policy, allowances: Allowances) -> Changes:
         """Bring all orders up to date after something was allowed, or is not allowed any more."""
-        return self._ask_again(window, policy, allowances, {*window.signatures, *self.calls})
+        return self._ask_again(window, policy, allowances, list(window.signatures.values()))
 
     def _ask_again(
-        self, window: Window, policy: Policy, allowances: Allowances, candidates: set[tuple[str, str]]
+        self, window: Window, policy: Policy, allowances: Allowances, candidates: list[Signature]
     ) -> Changes:
         placed: list[tuple[OrderKey, Finding]] = []
         lifted: list[OrderKey] = []
-        if self.tool is not None or (window.calls and window.calls[-1].unknown_tool):
+        if self.tool is not None or (window.calls and window.calls[-1].unknown_tool is not None):
             self._ask_for_tool(window, policy, allowances, candidates, placed, lifted)
-        for key in candidates:
-            signature = window.signatures.get(key)
-            finding = decide_block(window, signature, policy) if signature is not None else None
+        for signature in candidates:
+            # A signature of which no call is left in the window has no streak, and nothing alternates with it.
+            finding = decide_block(window, signature, policy)
+            key = signature.key
             if finding is not None and finding.scope == "call" and not allowances.covers(key[0]):
                 if key not in self.calls:
                     self.calls[key] = None
@@ -99,7 +99,7 @@ class Orders:
                 del self.calls[key]
                 lifted.append(OrderKey("call", *key))
         if not placed and not lifted:
-            return _NO_CHANGES
+            return NO_CHANGES
         return sorted(placed, key=lambda order: order[0]), sorted(lifted)
 
     def _ask_for_tool(
@@ -107,7 +107,7 @@ class Orders:
         window: Window,
         policy: Policy,
         allowances: Allowances,
-        candidates: set[tuple[str, str]],
+        candidates: list[Signature],
         placed: list[tuple[OrderKey, Finding]],
         lifted: list[OrderKey],
     ) -> None:
@@ -123,5 +123,5 @@ class Orders:
         if tool is not None and finding is not None:
             placed.append((OrderKey("tool", tool, ""), finding))
         # What a tool's order covered or uncovers changes with it.
-        candidates.update(key for key in (*window.signatures, *self.calls) if key[0] in (tool, self.tool))
+        candidates.extend(one for key, one in window.signatures.items() if key[0] in (tool, self.tool))
         self.tool = tool
