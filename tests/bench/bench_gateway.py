@@ -2,7 +2,8 @@
 
 The calls of one run at a steady pace, against a real broker and worker: the time the agent's thread spends in the
 gateway (started and finished together), in `before_call` without and with `certain`, and the processor time of the
-whole process per call, the gateway's own thread included.
+whole process per call, the gateway's own thread included. After each pause the caches are cold, the more so on a busy
+machine: hence the calls back to back, and the baseline (the result to JSON and back) in both ways.
 """
 
 from __future__ import annotations
@@ -38,13 +39,20 @@ POLICY = {"tools": {"loopDetection": {"enabled": True}}}
 RESULT = {"content": [{"type": "text", "text": "line of text\n" * 80}], "details": {"status": "ok", "lines": 80}}
 
 
-def paced(measured: Callable[[int], float]) -> list[float]:
+def paced(measured: Callable[[int], float], pause: float = PAUSE_S) -> list[float]:
     """Seconds of each of so many calls, the first tenth left out: everything warms up."""
     seconds = []
     for number in range(CALLS + CALLS // 10):
         seconds.append(measured(number))
-        time.sleep(PAUSE_S)
+        if pause:
+            time.sleep(pause)
     return seconds[CALLS // 10 :]
+
+
+def baseline(number: int) -> float:
+    begun = time.perf_counter()
+    json.loads(json.dumps(RESULT))
+    return time.perf_counter() - begun
 
 
 def one_call(run: Run, number: int) -> float:
@@ -61,13 +69,14 @@ def ask(guarded: GuardedRun, number: int, certain: float | None) -> float:
 
 
 def measure(connection: Connection) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"baseline": paced(baseline), "baseline, back to back": paced(baseline, 0)}
     for name, settings in (("call, full", {}), ("call, hash", {"payload": "hash"})):
         with Gateway(connection, **settings) as gateway, gateway.run() as run:
             gateway.run_started("warm").result(STEADY_S)
             cpu = time.process_time()
             found[name] = paced(lambda number, run=run: one_call(run, number))  # type: ignore[misc]
             found[f"{name}, cpu"] = (time.process_time() - cpu) / CALLS / 1.1
+            found[f"{name}, back to back"] = paced(lambda number, run=run: one_call(run, number), 0)  # type: ignore[misc]
     with Gateway(connection) as gateway, RunGuard(gateway=gateway) as guard, gateway.run() as run:
         guarded = guard.run(run)
         one_call(run, 0)
