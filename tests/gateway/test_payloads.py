@@ -1,0 +1,185 @@
+"""Whatever an agent hands over, the judge can read what is sent, and reads the same from the hashes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loopwarden.gateway.payloads import as_read, safe_name, safe_tool
+from loopwarden.gateway.writer import MAX_PAYLOAD_BYTES, Writer
+from loopwarden.judge.outcome import hash_call
+from loopwarden_schemas.codec import Rejected, decode_record
+from loopwarden_schemas.digests import digest
+from loopwarden_schemas.events import MAX_NAME_BYTES, MAX_RECORD_BYTES
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+@dataclass
+class Point:
+    x: int
+
+
+class Rude:
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+def _nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+_itself: list[Any] = []
+_itself.append(_itself)
+
+ODD = [
+    math.nan,
+    -math.inf,
+    2**70,
+    10**400,
+    "half a pair \ud800",
+    {1: "number", "1": "text"},
+    {None: 1, (1, 2): 2},
+    {"a", "b", 3},
+    (1, 2),
+    Colour.RED,
+    Point(1),
+    object(),
+    Rude(),
+    b"bytes",
+    _nested(100),
+    _itself,
+]
+
+
+def _read(writer: Writer, kind: str, **fields: Any) -> Any:
+    (event,) = decode_record(writer.write({"type": kind, "run_id": "run", "call_id": "c", **fields}).record)
+    assert not isinstance(event, Rejected), event
+    return event
+
+
+@pytest.mark.parametrize("value", ODD, ids=lambda value: type(value).__name__)
+def test_odd_payloads_are_made_readable(value: Any) -> None:
+    for part in ("args", "result", "error"):
+        event = _read(Writer("full", MAX_PAYLOAD_BYTES, None), "tool_call.finished", tool="t", **{part: value})
+        hash_call(event)  # raises where the judge could not
+
+
+def test_equal_payloads_stay_equal_and_different_ones_different() -> None:
+    assert as_read({"a": object()}).digest == as_read({"a": object()}).digest
+    assert as_read({"x", "y", "z"}).digest == as_read({"z", "y", "x"}).digest
+    assert as_read({1: "a"}).digest != as_read({1: "b"}).digest
+    assert as_read(_nested(100)).digest != as_read([_nested(100)]).digest
+
+
+def test_plain_payloads_are_not_touched() -> None:
+    value = {"path": "/x", "n": 1.5, "list": [None, True, {"deep": "ü 💥"}]}
+    assert as_read(value).value == value and not as_read(value).changed
+    assert as_read(value).digest == digest(value)
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**40), 2**40)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+RESULTS = VALUES | st.fixed_dictionaries(
+    {
+        "content": st.lists(st.fixed_dictionaries({"type": st.just("text"), "text": st.text()}), max_size=2),
+        "details": st.dictionaries(
+            st.sampled_from(["status", "deniedReason", "exitCode", "aggregated", "tail", "messageId"]),
+            st.sampled_from(["running", "completed", "blocked", "tool-loop", "x", 1, None]),
+        ),
+    }
+)
+TOOLS = st.sampled_from(["read", "exec", "bash", "process", "message", "slack", "sessions_send", "command_status"])
+ARGS = VALUES | st.sampled_from([{"action": "poll"}, {"action": "log"}, {"action": "send"}, {"to": "me"}])
+OUTCOMES = st.one_of(
+    st.fixed_dictionaries({"result": RESULTS}),
+    st.fixed_dictionaries({"error": VALUES | st.just('unknown tool "x"') | st.just({"message": "tool y not found"})}),
+    st.just({}),
+)
+
+
+@given(tool=TOOLS, args=ARGS, outcome=OUTCOMES, limit=st.sampled_from([0, 20, MAX_PAYLOAD_BYTES]))
+def test_the_judge_sees_the_same_in_hashes_and_in_payloads(tool: str, args: Any, outcome: Any, limit: int) -> None:
+    full, hashed, limited = (
+        hash_call(_read(writer, "tool_call.finished", event_id="e", tool=tool, args=args, **outcome))
+        for writer in (Writer("full", MAX_PAYLOAD_BYTES, None), Writer("hash", 0, None), Writer("full", limit, None))
+    )
+    assert full == hashed == limited
+    assert full.args_hash == Writer("full", limit, None).signature(tool, args)[1]
+
+
+def test_hashes_say_nothing_of_the_payloads() -> None:
+    writer = Writer("hash", MAX_PAYLOAD_BYTES, None)
+    fields = {"tool": "read", "args": {"path": "SECRET"}, "result": {"content": "SECRET"}}
+    written = writer.write({"type": "tool_call.finished", "run_id": "run", **fields})
+    assert b"SECRET" not in written.record and writer.hashed == 0
+
+
+def test_a_payload_over_the_limit_is_hashed_and_counted() -> None:
+    writer = Writer("full", 100, None)
+    event = _read(writer, "tool_call.finished", tool="write", args={"text": "x" * 200}, result="short")
+    assert event.args_hash == digest({"text": "x" * 200}) and event.result == "short"
+    assert writer.hashed == 1
+
+
+def test_an_event_at_every_limit_still_fits_into_a_record() -> None:
+    writer = Writer("full", MAX_PAYLOAD_BYTES, None)
+    long = "x" * (MAX_PAYLOAD_BYTES - 10)
+    fields = {"tool": "t" * 1000, "args": long, "result": long, "agent_id": "a" * 1000, "usage": {"input_tokens": -1}}
+    event = writer.write({"type": "tool_call.finished", "run_id": "r" * 1000, "call_id": "c" * 1000, **fields})
+    assert len(event.record) <= MAX_RECORD_BYTES
+    (read,) = decode_record(event.record)
+    assert not isinstance(read, Rejected) and read.usage is None
+    policy = writer.write({"type": "run.started", "run_id": "r", "policy": "x" * 2**21, "cause": "y" * 2**21})
+    assert not isinstance(decode_record(policy.record)[0], Rejected)
+    assert writer.failed == 2
+
+
+@given(st.text(st.characters(), max_size=400))
+def test_names_are_within_the_limits_and_the_same_each_time(name: str) -> None:
+    assert safe_tool(name) == safe_tool(name)
+    assert len(safe_tool(name).lower().encode()) <= MAX_NAME_BYTES
+    assert len((safe_name(name) or "").encode()) <= MAX_NAME_BYTES
+
+
+def test_redaction_comes_before_hashing() -> None:
+    def redact(tool: str, part: str, value: Any) -> Any:
+        return {**value, "key": "***"} if part == "args" else value
+
+    one, other = ({"key": secret, "path": "/x"} for secret in ("secret 1", "secret 2"))
+    full, hashing = Writer("full", MAX_PAYLOAD_BYTES, redact), Writer("hash", 0, redact)
+    event = _read(full, "tool_call.started", tool="t", args=one)
+    assert event.args == {"key": "***", "path": "/x"} and one["key"] == "secret 1"
+    assert full.signature("t", one) == full.signature("t", other) == hashing.signature("t", other)
+    assert hash_call(event).args_hash == full.signature("t", one)[1]
+
+
+def test_where_redaction_fails_nothing_is_seen(caplog: pytest.LogCaptureFixture) -> None:
+    def redact(tool: str, part: str, value: Any) -> Any:
+        value.clear()
+        raise ValueError("cannot")
+
+    writer = Writer("full", MAX_PAYLOAD_BYTES, redact)
+    written = writer.write({"type": "tool_call.started", "run_id": "r", "tool": "t", "args": {"key": "SECRET"}})
+    assert b"SECRET" not in written.record and writer.hashed == 1
+    (event,) = decode_record(written.record)
+    assert not isinstance(event, Rejected)
+    assert writer.signature("t", {"key": "SECRET"})[1] == digest({"key": "SECRET"}) == hash_call(event).args_hash  # type: ignore[arg-type]
