@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -121,3 +123,26 @@ def test_a_gateway_that_closes_while_the_broker_is_away_counts_what_it_drops() -
     gateway.close(0.1)
     assert all(isinstance(receipt.error, Dropped) for receipt in receipts)
     assert (gateway.stats.sent, gateway.stats.dropped, gateway.stats.buffered) == (3, 3, 0)
+
+
+def test_a_process_that_ends_without_closing_sends_what_waits(connection: Connection, logged: Any) -> None:
+    program = (
+        "from loopwarden.gateway import Gateway\n"
+        f"gateway = Gateway(bootstrap_servers={connection.bootstrap_servers!r}, prefix={connection.topic_prefix!r})\n"
+        "gateway.started('warm', 'read').result(30)\n"
+        "for number in range(50): gateway.started('run', 'read', call_id=str(number))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert [event.call_id for event in logged(connection) if event.run_id == "run"] == [str(n) for n in range(50)]
+
+
+def test_kafka_pythons_log_is_left_as_it_was(connection: Connection) -> None:
+    logger = logging.getLogger("kafka")
+    before = logger.level
+    first, second = Gateway(connection), Gateway(connection)
+    for gateway in (first, second):
+        gateway.started("run", "read").result(30)
+    first.close()
+    second.close()
+    assert logger.level == before

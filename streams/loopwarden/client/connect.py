@@ -148,13 +148,28 @@ def host_and_port(server: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+_silencing = threading.Lock()
+_silenced_by = 0
+_level_before = logging.NOTSET
+
+
 @contextmanager
 def _kafka_python_silenced() -> Iterator[None]:
-    """kafka-python logs every attempt to connect; what matters of it is in the exception."""
+    """kafka-python logs every attempt to connect; what matters of it is in the exception.
+
+    Gateways and guards hold connections in threads of their own: the last one to leave puts the level back.
+    """
+    global _silenced_by, _level_before
     logger = logging.getLogger("kafka")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
+    with _silencing:
+        if _silenced_by == 0:
+            _level_before = logger.level
+            logger.setLevel(logging.CRITICAL + 1)
+        _silenced_by += 1
     try:
         yield
     finally:
-        logger.setLevel(level)
+        with _silencing:
+            _silenced_by -= 1
+            if _silenced_by == 0:
+                logger.setLevel(_level_before)
