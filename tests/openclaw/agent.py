@@ -32,21 +32,39 @@ class Ended:
     model: ScriptedModel
 
     @property
+    def session_id(self) -> str:
+        """The session's id, which its verdicts name."""
+        return self.transcript.stem
+
+    @property
     def results(self) -> list[dict[str, Any]]:
         """The tool results in order, as the transcript has them."""
-        entries = [json.loads(line) for line in self.transcript.read_text().splitlines()]
-        messages = [entry["message"] for entry in entries if entry["type"] == "message"]
-        return [message for message in messages if message["role"] == "toolResult"]
+        return results_in(self.transcript)
 
-    def refused(self) -> list[int]:
-        """Which calls were refused, by whomever: their places among all calls, from 0 on."""
-        return [
-            place for place, result in enumerate(self.results) if result.get("details", {}).get("status") == "blocked"
-        ]
+    def refused(self, reason: str | None = None) -> list[int]:
+        """Which calls were refused: their places among all calls, from 0 on.
 
-    def refused_by(self, reason: str) -> list[int]:
-        """Which were refused by OpenClaw itself (`tool-loop`) or by our plugin (`plugin-before-tool-call`)."""
-        return [place for place in self.refused() if self.results[place]["details"]["deniedReason"] == reason]
+        Args:
+            reason: Only those refused by OpenClaw itself (`tool-loop`) or by our plugin (`plugin-before-tool-call`).
+        """
+        return refused_in(self.transcript, reason)
+
+
+def results_in(transcript: Path) -> list[dict[str, Any]]:
+    """The tool results of a session file, in order."""
+    entries = [json.loads(line) for line in transcript.read_text().splitlines()]
+    messages = [entry["message"] for entry in entries if entry["type"] == "message"]
+    return [message for message in messages if message["role"] == "toolResult"]
+
+
+def refused_in(transcript: Path, reason: str | None = None) -> list[int]:
+    """Which calls of a session file were refused: their places, from 0 on."""
+    details = [result.get("details") or {} for result in results_in(transcript)]
+    return [
+        place
+        for place, detail in enumerate(details)
+        if detail.get("status") == "blocked" and reason in (None, detail.get("deniedReason"))
+    ]
 
 
 def run_agent(
@@ -54,32 +72,33 @@ def run_agent(
     home: Path,
     model: ScriptedModel,
     *,
+    agent: str,
     loop_detection: dict[str, Any],
     plugin: dict[str, Any] | None,
-    environment: dict[str, str] | None = None,
 ) -> Ended:
     """Run OpenClaw until the model's script ends, or the run is ended.
 
     Args:
-        home: Its HOME; the folder `workspace` in it is the agent's.
+        home: Its HOME; the folder `workspace` in it is the agent's. Its name is the session's id.
+        agent: The agent's id.
         loop_detection: OpenClaw's own, `tools.loopDetection`.
         plugin: Our plugin's configuration; None leaves it out.
     """
     (home / ".openclaw").mkdir(parents=True, exist_ok=True)
     with serving(model):
-        configuration = _configuration(home, model.url, loop_detection, plugin)
+        configuration = _configuration(home, model.url, agent, loop_detection, plugin)
         (home / ".openclaw" / "openclaw.json").write_text(json.dumps(configuration))
-        command = [str(release.node), str(release.script), "agent", "--local", "--agent", "main"]
+        command = [str(release.node), str(release.script), "agent", "--local", "--agent", agent]
         ended = subprocess.run(
-            [*command, "--session-id", "t1", "--message", "Go on.", "--json"],
-            env={**os.environ, "HOME": str(home), **(environment or {})},
+            [*command, "--session-id", home.name, "--message", "Go on.", "--json"],
+            env={**os.environ, "HOME": str(home)},
             cwd=home,
             capture_output=True,
             text=True,
             timeout=HANG_S,
         )
     log = ended.stdout + ended.stderr
-    transcript = home / ".openclaw" / "agents" / "main" / "sessions" / "t1.jsonl"
+    transcript = home / ".openclaw" / "agents" / agent / "sessions" / f"{home.name}.jsonl"
     assert transcript.exists(), log
     return Ended(transcript, log, model)
 
@@ -94,7 +113,7 @@ def workspace_in(home: Path) -> Path:
 
 
 def _configuration(
-    home: Path, model_url: str, loop_detection: dict[str, Any], plugin: dict[str, Any] | None
+    home: Path, model_url: str, agent: str, loop_detection: dict[str, Any], plugin: dict[str, Any] | None
 ) -> dict[str, Any]:
     free = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}
     looper = {
@@ -110,7 +129,10 @@ def _configuration(
     entry = {"enabled": True, "hooks": {"allowConversationAccess": True}, "config": plugin}
     return {
         "models": {"providers": {"mock": provider}},
-        "agents": {"defaults": {"model": {"primary": "mock/looper"}, "workspace": str(home / "workspace")}},
+        "agents": {
+            "defaults": {"model": {"primary": "mock/looper"}, "workspace": str(home / "workspace")},
+            "list": [{"id": agent, "default": True, "workspace": str(home / "workspace")}],
+        },
         "tools": {"loopDetection": loop_detection},
         **({} if plugin is None else {"plugins": {"load": {"paths": [str(PLUGIN)]}, "entries": {"loopwarden": entry}}}),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ def ping_pong(workspace: Path) -> list[Step]:
 
 def poll(workspace: Path) -> list[Step]:
     start = ToolCall("exec", {"command": "sleep 60", "background": True})
-    return [start, *[ToolCall("process", _poll)] * 29]
+    # OpenClaw ends only when the command has.
+    return [start, *[ToolCall("process", _of_started("poll"))] * 29, ToolCall("process", _of_started("kill"))]
 
 
 def edit_and_check(workspace: Path) -> list[Step]:
@@ -47,9 +49,12 @@ def _read(workspace: Path, name: str) -> Step:
     return ToolCall("read", {"path": str(workspace / name)})
 
 
-def _poll(messages: Messages) -> dict[str, Any]:
-    for message in messages:
-        found = re.search(r"\(session ([\w-]+), pid", str(message.get("content")))
-        if found:
-            return {"action": "poll", "sessionId": found.group(1)}
-    raise AssertionError("no command was started")
+def _of_started(action: str) -> Callable[[Messages], dict[str, Any]]:
+    def args(messages: Messages) -> dict[str, Any]:
+        for message in messages:
+            found = re.search(r"\(session ([\w-]+), pid", str(message.get("content")))
+            if found:
+                return {"action": action, "sessionId": found.group(1)}
+        raise AssertionError("no command was started")
+
+    return args
