@@ -173,15 +173,19 @@ export class Runs {
   }
 }
 
-// OpenClaw lets a run go on when its calls are refused; this ends it. Where its API lacks it, refusing has to do.
+// OpenClaw lets a run go on when its calls are refused; this ends it as /stop would. It is tried at each refusal: within
+// an attempt that went on after a compaction, OpenClaw 2026.7.1 has lost its own handle on the run. Then, and where its
+// API lacks this, refusing everything has to do.
 async function endRun(run, logger) {
-  if (run.ending) return;
-  run.ending = true;
+  if (run.ended) return;
+  const { run_id: runId, session_id: sessionId } = run.ids;
   try {
     const { abortAgentHarnessRun } = await import("openclaw/plugin-sdk/agent-harness-runtime");
-    if (abortAgentHarnessRun?.(run.ids.session_id)) logger.warn(`loopwarden: run ${run.ids.run_id} is ended`);
+    run.ended = abortAgentHarnessRun(sessionId);
+    if (run.ended) logger.warn(`loopwarden: run ${runId} is ended`);
   } catch (error) {
-    logger.warn(`loopwarden: run ${run.ids.run_id} cannot be ended here, its calls are refused: ${error?.message}`);
+    run.ended = true;
+    logger.warn(`loopwarden: run ${runId} cannot be ended, all its calls are refused: ${error?.message}`);
   }
 }
 

@@ -74,11 +74,18 @@ def test_a_warning_comes_with_the_result_of_the_call_it_is_about(runs: Runs) -> 
 
 def test_the_loop_across_a_compaction_is_aborted_at_the_third_call_after_it(runs: Runs) -> None:
     ended = runs["loop across compaction"]
-    # Six calls before it, three after it; the next one is refused, and the run is over.
-    assert ended.refused(LOOPWARDEN) == [9]
-    assert len(ended.results) == 10
-    assert ended.model.steps_taken == 11
-    assert "The run is ended: after its context was compacted" in str(ended.results[-1]["content"])
+    # Six calls before it, three after it. OpenClaw itself stays silent, and cannot end a run that went on like this.
+    assert ended.refused(LOOPWARDEN) == list(range(9, 40))
+    assert ended.refused(OPENCLAW) == []
+    assert "The run is ended: after its context was compacted" in str(ended.results[9]["content"])
+    aborts = [
+        verdict
+        for verdict in runs.loopwarden.verdicts()
+        if verdict.session_id == ended.session_id and verdict.action == "abort"
+    ]
+    assert [(verdict.reason, verdict.call_id) for verdict in aborts] == [
+        ("compaction_loop_persisted", ended.results[8]["toolCallId"])
+    ]
 
 
 def test_abort_after_blocks_ends_the_run_that_openclaw_lets_go_on(runs: Runs) -> None:
