@@ -59,6 +59,8 @@ ODD = [
     Rude(),
     b"bytes",
     _nested(100),
+    *(_nested(depth) for depth in (62, 63, 64, 65)),
+    {"details": _nested(64)},
     _itself,
 ]
 
@@ -72,8 +74,9 @@ def _read(writer: Writer, kind: str, **fields: Any) -> Any:
 @pytest.mark.parametrize("value", ODD, ids=lambda value: type(value).__name__)
 def test_odd_payloads_are_made_readable(value: Any) -> None:
     for part in ("args", "result", "error"):
-        event = _read(Writer("full", MAX_PAYLOAD_BYTES, None), "tool_call.finished", tool="t", **{part: value})
-        hash_call(event)  # raises where the judge could not
+        for tool in ("t", "sessions_send"):
+            event = _read(Writer("full", MAX_PAYLOAD_BYTES, None), "tool_call.finished", tool=tool, **{part: value})
+            hash_call(event)  # raises where the judge could not
 
 
 def test_equal_payloads_stay_equal_and_different_ones_different() -> None:

@@ -37,7 +37,7 @@ class Payload(NamedTuple):
     Attributes:
         value: Plain values, a copy: what the agent changes later is not seen here.
         size: In bytes, as MessagePack.
-        digest: XXH3-128 of its canonical JSON.
+        digest: XXH3-128 of its canonical JSON, inside as many arrays as was asked for.
         changed: Whether parts had to be replaced.
     """
 
@@ -47,21 +47,21 @@ class Payload(NamedTuple):
     changed: bool = False
 
 
-def as_read(value: Any) -> Payload:
-    """Return a payload as its readers will read it; what they could not read in it is replaced."""
+def as_read(value: Any, deeper: int = 0) -> Payload:
+    """Return a payload as its readers will read it; what they could not read in it is replaced.
+
+    Args:
+        value: Anything.
+        deeper: By so much it must be less deep than the contract allows, since it is hashed inside of something.
+    """
     try:
         wire = _encoder.encode(value)
         plain = _decoder.decode(wire)
-        return Payload(plain, len(wire), digest(plain))
+        return Payload(plain, len(wire), _digest(plain, deeper))
     except Exception:  # whatever an agent's objects do
-        return made_safe(value)
-
-
-def made_safe(value: Any) -> Payload:
-    """Return a payload with everything in it replaced that some reader could not read."""
-    wire = _encoder.encode(_safe(value, _SAFE_NESTING))
-    plain = _decoder.decode(wire)
-    return Payload(plain, len(wire), digest(plain), changed=True)
+        wire = _encoder.encode(_safe(value, _SAFE_NESTING))
+        plain = _decoder.decode(wire)
+        return Payload(plain, len(wire), _digest(plain, deeper), changed=True)
 
 
 def safe_text(value: Any) -> str:
@@ -96,6 +96,12 @@ def error_of(error: BaseException) -> dict[str, str]:
     except Exception:
         message = ""
     return {"name": type(error).__name__, "message": message}
+
+
+def _digest(value: Any, deeper: int) -> str:
+    for _ in range(deeper):
+        value = [value]
+    return digest(value)
 
 
 def _safe(value: Any, depth: int) -> Any:

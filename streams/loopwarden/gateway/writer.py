@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from loopwarden.gateway.ids import new_id
-from loopwarden.gateway.payloads import Payload, as_read, error_of, made_safe, safe_name, safe_text, safe_tool
-from loopwarden_schemas.canonical import NotCanonical
+from loopwarden.gateway.payloads import Payload, as_read, error_of, safe_name, safe_text, safe_tool
 from loopwarden_schemas.codec import Rejected, decode_record, encode_event
 from loopwarden_schemas.digests import error_digest, is_known_poll, normalise_tool, result_digest
 from loopwarden_schemas.events import MAX_NAME_BYTES, MAX_RECORD_BYTES
@@ -23,6 +22,9 @@ Redact: TypeAlias = Callable[[str, Part, Any], Any]
 
 MAX_PAYLOAD_BYTES: Final = 400 * 1024
 """Arguments and a result of this size fit into one record with everything else."""
+
+_IN_AN_OUTCOME: Final = 2
+"""So much deeper than in its event a part of a result can lie in what is hashed of it."""
 
 _MAX_TEXT: Final = 4096
 """Characters of `cause`, `reason`, `by`, `why` and `trigger`; nobody reads on, and the record is limited."""
@@ -107,16 +109,12 @@ class Writer:
     def result(self, arguments: Arguments, result: Any) -> dict[str, Any]:
         """Return the fields of a result."""
         tool = normalise_tool(arguments.tool)
-        payload, hash_it = self._counted(self._redacted(arguments.tool, "result", as_read(result)))
-        try:
-            digest = result_digest(tool, arguments.value, payload.value)
-        except NotCanonical:
-            payload = made_safe(payload.value)
-            digest = result_digest(tool, arguments.value, payload.value)
-        if not hash_it and "args" not in arguments.fields:
-            # A result is hashed by what its arguments say, which the judge cannot see here.
-            hash_it = digest != result_digest(tool, None, payload.value)
-        if not hash_it:
+        payload, hash_it = self._counted(self._redacted(arguments.tool, "result", as_read(result, _IN_AN_OUTCOME)))
+        if not hash_it and "args" in arguments.fields:
+            return {"result": payload.value}
+        digest = result_digest(tool, arguments.value, payload.value)
+        # A result is hashed by what its arguments say, which the judge cannot see here.
+        if not hash_it and digest == result_digest(tool, None, payload.value):
             return {"result": payload.value}
         return {} if digest is None else {"result_hash": digest}
 
@@ -124,7 +122,7 @@ class Writer:
         """Return the fields of an error: an exception, or what the tool said."""
         if isinstance(error, BaseException):
             error = error_of(error)
-        payload, hash_it = self._counted(self._redacted(arguments.tool, "error", as_read(error)))
+        payload, hash_it = self._counted(self._redacted(arguments.tool, "error", as_read(error, _IN_AN_OUTCOME)))
         if not hash_it:
             return {"error": payload.value}
         digest, unknown_tool = error_digest(payload.value)
@@ -160,7 +158,9 @@ class Writer:
                 fields[name] = safe_text(fields[name])[:_MAX_TEXT]
         if "policy" in fields:
             fields["policy"] = as_read(fields["policy"]).value
-        return Written(event_id, run_id, self._readable(fields))
+        # All of a call's fields are our own where its arguments were asked for, but for what it cost.
+        is_ours = arguments is not None and "usage" not in fields
+        return Written(event_id, run_id, self._readable(fields, is_ours))
 
     def _call(self, fields: dict[str, Any], arguments: Arguments | None) -> None:
         if arguments is None and ("args" in fields or "args_hash" not in fields):
@@ -177,10 +177,10 @@ class Writer:
         elif "result" in fields:
             fields.update(self.result(arguments, fields.pop("result")))
 
-    def _readable(self, fields: dict[str, Any]) -> bytes:
+    def _readable(self, fields: dict[str, Any], is_ours: bool) -> bytes:
         try:
             record = encode_event(fields)
-            problem = _problem(record)
+            problem = None if is_ours and len(record) <= MAX_RECORD_BYTES else _problem(record)
         except Exception as error:
             problem = repr(error)
         if problem is None:
@@ -198,7 +198,8 @@ class Writer:
         if self._redact is not None:
             try:
                 # A copy of its own: one that fails in the middle must not leave half of the payload changed.
-                payload = as_read(self._redact(tool, part, as_read(payload.value).value))
+                deeper = 0 if part == "args" else _IN_AN_OUTCOME
+                payload = as_read(self._redact(tool, part, as_read(payload.value).value), deeper)
             except Exception as error:
                 # What should have been hidden must not be seen.
                 logger.warning("redact failed on the %s of a call, which is sent as a hash: %r", part, error)
