@@ -87,3 +87,28 @@ def test_a_compaction_leaves_the_window_and_an_end_does_not(ends: dict[str, Any]
     again = {"type": "run.started"}
     decided = what_was_decided([*[finished("a", result="x")] * 2, ends, again, started("a")])
     assert decided == ([] if ends["type"] == "run.finished" else [(4, "warn", "generic_repeat", 2)])
+
+
+def test_a_call_id_that_is_remembered_again_is_the_newest() -> None:
+    def refused(*numbers: int) -> list[dict[str, Any]]:
+        return [started("a", call_id=f"{number}") for number in numbers]
+
+    blocking = [finished("a", result="x")] * 2
+    after = [finished("a", call_id="0", result="x"), finished("a", call_id="1", result="x")]
+    events = [*blocking, *refused(*range(64), 0, 64), *after]
+    decided = what_was_decided(events, warningThreshold=1, criticalThreshold=2)
+    assert len(decided) == 1 + 66 + 1
+    # The outcome of call 0 has no decision; call 1 was the oldest remembered and is a lone one now.
+    assert decided[-1] == (len(events) - 1, "block", "generic_repeat", 3)
+
+
+def test_a_day_of_idleness_counts_from_the_newest_append_time_not_from_the_last() -> None:
+    def at(*times: int) -> list[dict[str, Any]]:
+        return [{**finished("a", result="x"), "ts": time} for time in times]
+
+    day = 24 * 3600 * 1000
+    assert what_was_decided(at(1000, 990, 990 + day, 1000 + day)) == [
+        (2, "warn", "generic_repeat", 2),
+        (3, "block", "generic_repeat", 3),
+    ]
+    assert what_was_decided(at(1000, 990, 1001 + day)) == []
