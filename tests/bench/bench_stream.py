@@ -211,21 +211,21 @@ async def main(console: Console, servers: str) -> dict[str, Any]:
     measured, latencies = {}, {}
     for name, start, topics in (
         ("worker", bench.worker, bench.topics),
-        ("hand-written loop", bench.plain_loop, bench.plain_topics),
+        ("plain loop", bench.plain_loop, bench.plain_topics),
     ):
         process = start()
         measured[name] = await bench.measure(process, topics, f"throughput: {name}")
         stop(process)
     for name, start, topics in (
         ("worker", bench.worker, bench.topics),
-        ("hand-written loop", bench.plain_loop, bench.plain_topics),
+        ("plain loop", bench.plain_loop, bench.plain_topics),
     ):
         process = start()
         latencies[name] = await bench.latency(process, topics, f"latency: {name}")
         stop(process)
     worker, loop = measured.values()
     table = Table(title=f"{EVENTS:,} events of {RUNS:,} runs, one partition; latency at {RATE:,} events/s")
-    for column in ("", "events/s", "CPU us/event", "changelog/event", "verdicts", "p50 ms", "p99 ms", "CPU"):
+    for column in ("", "events/s", "CPU us/event", "states/event", "verdicts", "p50 ms", "p99 ms", "CPU"):
         table.add_column(column, justify="right" if column else "left")
     for name, each in measured.items():
         table.add_row(
