@@ -72,7 +72,13 @@ def installed_release(cache: Path) -> Release:
 
 
 def _npm(folder: Path, *arguments: str) -> None:
-    command = [npm() or "npm", *arguments]
-    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_INSTALL_S)
+    found = npm()
+    assert found is not None
+    # Install scripts call `node`, which is beside npm and need not be on the path.
+    path = os.pathsep.join((str(Path(found).parent), os.environ.get("PATH", os.defpath)))
+    environment = {**os.environ, "PATH": path}
+    ended = subprocess.run(
+        [found, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=_INSTALL_S
+    )
     if ended.returncode:
-        raise NotInstalled(f"{' '.join(command)}: {ended.stderr or ended.stdout}")
+        raise NotInstalled(f"npm {' '.join(arguments)}: {ended.stderr or ended.stdout}")
