@@ -50,7 +50,7 @@ bench-gateway: $(READY) ## What gateway and guard add to a call, and what certai
 lock: $(READY) ## Resolve the dependencies anew into requirements/dev.txt
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.10 \
-		--extra worker --extra local --group dev --custom-compile-command "make lock" \
+		--extra worker --extra sidecar --extra local --group dev --custom-compile-command "make lock" \
 		pyproject.toml -o requirements/dev.txt
 
 clean: ## Remove what was set up and built

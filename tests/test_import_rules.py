@@ -34,6 +34,7 @@ OURS = {
     "loopwarden.gateway": {CONTRACT, "loopwarden.client"},
     # A runner's refusals and its certainty are about events, which the gateway sends.
     "loopwarden.runner": {CONTRACT, "loopwarden.client", "loopwarden.gateway"},
+    "loopwarden.sidecar": {CONTRACT, "loopwarden.client", "loopwarden.gateway", "loopwarden.runner"},
     "loopwarden.importers": {CONTRACT},
     "loopwarden.recordings": set[str](),
     "loopwarden.replay": {CONTRACT, JUDGE},
