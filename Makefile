@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types unit schemas bench-judge bench-stream bench-gateway lock clean
+.PHONY: help setup run test lint types unit schemas bench-judge bench-stream bench-gateway bench-sidecar lock clean
 
 help: ## Say what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ bench-stream: $(READY) ## Events per second and latency through broker, worker a
 
 bench-gateway: $(READY) ## What gateway and guard add to a call, and what certainty costs
 	$(BIN)/python tests/bench/bench_gateway.py
+
+bench-sidecar: $(READY) ## Milliseconds of the sidecar's answers
+	$(BIN)/python tests/bench/bench_sidecar.py
 
 lock: $(READY) ## Resolve the dependencies anew into requirements/dev.txt
 	$(BIN)/python -m pip install --quiet uv
