@@ -21,7 +21,7 @@ $(READY): requirements/dev.txt pyproject.toml
 	@touch $@
 
 run: $(READY) ## Set up everything, start all of it, apply the recommended policy, play the demo and stay up
-	$(BIN)/loopwarden up --policy infra/policies/recommended.json5 --demo
+	$(BIN)/loopwarden up --first-policy infra/policies/recommended.json5 --demo
 
 test: lint types unit ## Set up everything, run every check and every test
 

@@ -15,6 +15,7 @@ from loopwarden.worker import sweep
 from loopwarden.worker.checkpoint import Checkpoint, has_news
 from loopwarden.worker.errors import BatchLost, ProduceFailed
 from loopwarden.worker.lane import Lane
+from loopwarden.worker.metrics import Metrics
 from loopwarden.worker.outbox import Outbox
 from loopwarden.worker.policies import Policies
 from loopwarden.worker.progress import encode_progress
@@ -99,7 +100,13 @@ class Parts:
         policies = Policies(SimpleNamespace(get=lambda number: self.policy), [])  # type: ignore[arg-type]
         policies.in_force = lambda offset, index=0: self.policy  # type: ignore[method-assign]
         self.lane = Lane(
-            0, 1, states=self.states, policies=policies, outbox=self.outbox, on_policy=lambda policies: None
+            0,
+            1,
+            states=self.states,
+            policies=policies,
+            outbox=self.outbox,
+            metrics=Metrics(),
+            on_policy=lambda policies: None,
         )
         self.checkpoint = Checkpoint(
             self.broker,

@@ -40,6 +40,7 @@ class Wanted(NamedTuple):
     port: int
     partitions: int
     policy: str | None
+    first_policy: str | None
     demo: bool
     prefix: str | None
 
@@ -63,9 +64,9 @@ def bring_up(wanted: Wanted) -> int:
     import loopwarden.worker  # noqa: F401 says which extra is missing
 
     connection = Connection.given(wanted.broker or f"127.0.0.1:{wanted.port}", wanted.prefix)
-    document = None
-    if wanted.policy is not None:
-        document = accepted_policy(wanted.policy)
+    document, file = None, wanted.policy or wanted.first_policy
+    if file is not None:
+        document = accepted_policy(file)
         if document is None:
             say("nothing was started, since the policy is refused")
             return 1
@@ -88,6 +89,8 @@ def _run(wanted: Wanted, connection: Connection, document: PolicyDocument | None
                     connection = Connection(broker.bootstrap_servers, connection.topic_prefix)
                 progress("Creating topics")
                 topics = _topics(wanted, connection)
+                if wanted.policy is None and document is not None and read_archive(connection):
+                    document = None  # Somebody has applied a policy before: the first one was theirs.
                 if document is not None:
                     progress("Applying the policy")
                     said = applied_in_words(apply_document(connection, document, None, _WHY))

@@ -14,7 +14,7 @@ def printable(text: str, keep: str = "") -> str:
 
 def say(text: str) -> None:
     """Tell the user something beside the output: on standard error."""
-    print(printable(text), file=sys.stderr)
+    print(printable(text, keep="\n"), file=sys.stderr)
 
 
 def plural(count: int, noun: str) -> str:

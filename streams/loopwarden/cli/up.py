@@ -51,6 +51,10 @@ def up(
         str | None,
         typer.Option("--policy", metavar="FILE", help="Apply this policy at the start, if it is not in force already."),
     ] = None,
+    first_policy: Annotated[
+        str | None,
+        typer.Option("--first-policy", metavar="FILE", help="Apply this policy, if none was ever applied."),
+    ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Play the demo once all of it is ready.")] = False,
     prefix: Prefix = None,
 ) -> None:
@@ -64,7 +68,7 @@ def up(
 
         loopwarden up
 
-        loopwarden up --policy infra/policies/recommended.json5 --demo
+        loopwarden up --first-policy infra/policies/recommended.json5 --demo
 
         loopwarden up --data ./kafka-data
 
@@ -75,4 +79,6 @@ def up(
     """
     from loopwarden.cli.installation import Wanted, bring_up
 
-    raise typer.Exit(bring_up(Wanted(broker, data or default_data_dir(), port, partitions, policy, demo, prefix)))
+    raise typer.Exit(
+        bring_up(Wanted(broker, data or default_data_dir(), port, partitions, policy, first_policy, demo, prefix))
+    )

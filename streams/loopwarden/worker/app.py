@@ -34,6 +34,7 @@ from loopwarden.worker.errors import (
     WorkerError,
 )
 from loopwarden.worker.lane import Lane
+from loopwarden.worker.metrics import Metrics
 from loopwarden.worker.outbox import Outbox
 from loopwarden.worker.policies import POLICIES_KEY, Policies, PolicyArchive
 from loopwarden.worker.preflight import check_log, wait_for_topics
@@ -128,6 +129,7 @@ class WorkerApp(faust.App):
         self._asked_to_rejoin: int | None = None
         self._detectors = Detectors()
         self.runs = cast(RunsTable, self.Table(RUNS_TABLE, key_type=bytes, value_type=bytes))
+        self._metrics = Metrics()
         self.runs.on_recovered(self._begin_lanes)
         events = self.topic(
             self.declared.events.name, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw"
@@ -182,6 +184,8 @@ class WorkerApp(faust.App):
 
     async def on_start(self) -> None:
         await super().on_start()
+        if self.worker_settings.metrics_port is not None:
+            self._metrics.serve(self.worker_settings.metrics_address, self.worker_settings.metrics_port)
         servers = self.worker_settings.bootstrap_servers.split(",")
         self._reader = AIOKafkaConsumer(bootstrap_servers=servers, enable_auto_commit=False)
         await self._reader.start()
@@ -266,6 +270,7 @@ class WorkerApp(faust.App):
             states=states,
             policies=policies,
             outbox=outbox,
+            metrics=self._metrics,
             on_policy=self._detectors.say,
         )
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from loopwarden.judge import RunState, judge
 from loopwarden.worker.dead_letters import dead_letter
 from loopwarden.worker.errors import BatchLost
+from loopwarden.worker.metrics import Metrics
 from loopwarden.worker.outbox import Outbox
 from loopwarden.worker.policies import Policies
 from loopwarden.worker.records import Header
@@ -21,7 +22,7 @@ from loopwarden.worker.transport import Batch
 from loopwarden_schemas.canonical import NotCanonical
 from loopwarden_schemas.codec import MESSAGEPACK, Rejected, decode_record, encode_verdict
 from loopwarden_schemas.policy import PolicyDocument
-from loopwarden_schemas.structs import Compaction, Event, EventOfRun, PolicyApplied
+from loopwarden_schemas.structs import Compaction, Event, EventOfRun, PolicyApplied, ToolCallBlocked
 from loopwarden_schemas.topics import partition_for
 
 logger = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ class Lane:
         states: States,
         policies: Policies,
         outbox: Outbox,
+        metrics: Metrics,
         on_policy: Callable[[Policies], None],
     ) -> None:
         """`partitions` is the number of partitions of the topic; `on_policy` is called when a policy was applied."""
@@ -59,6 +61,7 @@ class Lane:
         self.newest_append_time = 0
         self._partitions = partitions
         self._on_policy = on_policy
+        self._metrics = metrics
 
     async def take(self, batch: Batch) -> int:
         """Judge a batch and send what comes of it; return how many events it had.
@@ -147,6 +150,9 @@ class Lane:
                 self._changed(held, held.state, offset, index)
             return Rejected(index, "judge_failed", f"{type(error).__name__}: {error}")
         self._changed(held, state, offset, index)
+        if encoded or type(event) is ToolCallBlocked or getattr(event, "verdict_id", None) is not None:
+            self._metrics.published(verdicts)
+            held.followed = self._metrics.follow(held.followed, state)
         if encoded:
             headers: list[Header] = [
                 _CONTENT_TYPE,

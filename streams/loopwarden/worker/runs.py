@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from loopwarden.judge import RunState, thaw
+from loopwarden.worker.metrics import followed
 from loopwarden.worker.recovery import States
 
 
@@ -14,16 +15,18 @@ class Held:
     Attributes:
         state: None until its first event is judged.
         changed: Since the last freeze.
+        followed: What became of its verdicts, as far as the metrics counted it.
         frozen: Where a freeze wants the state as it is now, and has not encoded it yet.
     """
 
-    __slots__ = ("changed", "frozen", "key", "run_id", "state")
+    __slots__ = ("changed", "followed", "frozen", "key", "run_id", "state")
 
     def __init__(self, key: bytes, run_id: str, state: RunState | None) -> None:
         self.key = key
         self.run_id = run_id
         self.state = state
         self.changed = False
+        self.followed = followed(state)
         self.frozen: Callable[[Held], None] | None = None
 
 

@@ -48,6 +48,12 @@ class Settings:
     data_dir: Path = field(default_factory=_default_data_dir)
     """`LOOPWARDEN_DATA_DIR`: a folder that Faust wants to have; nothing that matters is kept there."""
 
+    metrics_port: int | None = None
+    """`LOOPWARDEN_METRICS_PORT`: serves metrics for Prometheus there; without it nothing listens."""
+
+    metrics_address: str = "127.0.0.1"
+    """`LOOPWARDEN_METRICS_ADDRESS`: where the metrics are served; loopback unless it says otherwise."""
+
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
         """Return the settings that the environment gives; what it does not give has its default.
@@ -64,6 +70,8 @@ class Settings:
             held_runs=given.count("HELD_RUNS", cls.held_runs),
             session_seconds=given.seconds("SESSION_SECONDS", cls.session_seconds, 1, 1800),
             data_dir=given.folder("DATA_DIR"),
+            metrics_port=given.port("METRICS_PORT"),
+            metrics_address=given.text("METRICS_ADDRESS") or cls.metrics_address,
         )
 
 
@@ -71,12 +79,12 @@ class _Given:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
 
-    def _text(self, name: str) -> str:
+    def text(self, name: str) -> str:
         # An empty variable counts as not given: that is how compose files and unit files leave one out.
         return self._environment.get(f"LOOPWARDEN_{name}", "").strip()
 
     def servers(self, name: str, default: str) -> str:
-        text = self._text(name) or self._environment.get(f"KAFKA_{name}", "").strip()
+        text = self.text(name) or self._environment.get(f"KAFKA_{name}", "").strip()
         text = text.removeprefix("kafka://") or default
         for server in text.split(","):
             host, colon, port = server.strip().rpartition(":")
@@ -87,7 +95,7 @@ class _Given:
         return text
 
     def prefix(self, name: str) -> str:
-        text = self._text(name)
+        text = self.text(name)
         try:
             declared_topics(text)
         except ValueError as error:
@@ -95,7 +103,7 @@ class _Given:
         return text
 
     def seconds(self, name: str, default: float, least: float, most: float) -> float:
-        text = self._text(name)
+        text = self.text(name)
         try:
             value = float(text) if text else default
         except ValueError:
@@ -105,14 +113,20 @@ class _Given:
         return value
 
     def count(self, name: str, default: int) -> int:
-        text = self._text(name)
+        text = self.text(name)
         value = int(text) if text.isdecimal() else 0 if text else default
         if value < 1:
             raise _wrong(name, "must be a whole number above 0", text)
         return value
 
+    def port(self, name: str) -> int | None:
+        text = self.text(name)
+        if text and not (text.isdecimal() and 0 < int(text) < 65536):
+            raise _wrong(name, "must be a port, 1 to 65535", text)
+        return int(text) if text else None
+
     def folder(self, name: str) -> Path:
-        text = self._text(name)
+        text = self.text(name)
         folder = Path(text).expanduser() if text else _default_data_dir()
         if folder.exists() and not folder.is_dir():
             raise _wrong(name, "must be a folder", str(folder))
