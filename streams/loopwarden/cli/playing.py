@@ -35,6 +35,7 @@ def play_recordings(connection: Connection, speed: float) -> int:
         ClusterError: the cluster cannot be reached.
         Mistake: no worker judges what is played.
     """
+    print("recordings of the real OpenClaw; each brings the policy it was made under: warn at 4, block at 8")
     return _play(connection, recorded_play(), speed)
 
 
