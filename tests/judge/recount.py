@@ -426,6 +426,7 @@ class Judging:
         run, executed = self.run, read.call
         call = self.pending_with_id(event.call_id) if event.call_id is not None else self.pending_twin(executed)
         if call is not None:
+            call.poll = call.poll or call.signature in run.polls
             self.take_executed(call, event, executed)
         elif (call := self.remembered_with_id(event.call_id)) is not None:
             if read.result is None:
@@ -446,7 +447,7 @@ class Judging:
     def take_executed(self, call: Call, event: structs.ToolCallFinished, executed: Call) -> None:
         """The tool and the arguments are the executed ones; without arguments the announced ones stay."""
         if event.args is UNSET and event.args_hash is None:
-            call.poll = call.poll or executed.poll or call.signature in self.run.polls
+            call.poll = call.poll or executed.poll
             call.signature = (executed.signature[0], call.signature[1])
         else:
             call.signature, call.poll = executed.signature, executed.poll
