@@ -11,7 +11,6 @@ from typing import Any, Final, Literal, TypeAlias
 import msgpack
 import msgspec
 import orjson
-from msgspec import UNSET
 from pydantic import ValidationError
 
 from loopwarden_schemas import structs
@@ -217,8 +216,3 @@ def decode_verdict(value: bytes, content_type: str | None = None) -> Verdict:
         return decoder.decode(value)
     except (msgspec.MsgspecError, IndexError) as error:
         raise ValueError(f"not a verdict: {error}") from None
-
-
-def is_given(value: Any) -> bool:
-    """Whether an optional payload (`args`, `result`, `error`, `policy`) was given at all, null included."""
-    return value is not UNSET

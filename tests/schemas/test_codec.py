@@ -23,7 +23,6 @@ from loopwarden_schemas.codec import (
     encode_event,
     encode_verdict,
     event_from_value,
-    is_given,
     verdict_json,
 )
 from loopwarden_schemas.events import EVENT, EVENT_TYPES
@@ -108,8 +107,8 @@ def assert_same_fields(event: Event, model: BaseModel) -> None:
             continue
         read, expected = getattr(event, field), getattr(model, name)
         if field in PAYLOADS:
-            assert is_given(read) is (name in model.model_fields_set)
-            if is_given(read):
+            assert (read is not msgspec.UNSET) is (name in model.model_fields_set)
+            if read is not msgspec.UNSET:
                 assert_same_value(read, expected)
         elif field == "usage" and expected is not None:
             assert msgspec.structs.asdict(read) == expected.model_dump()
@@ -374,7 +373,7 @@ def test_null_is_a_payload_and_absence_is_none(encode: Any) -> None:
     (null,) = decode_record(encode({**finished, "result": None, "error": None, "args": None}))
     assert isinstance(absent, ToolCallFinished)
     assert isinstance(null, ToolCallFinished)
-    assert not any(is_given(payload) for payload in (absent.result, absent.error, absent.args))
+    assert not any(payload is not msgspec.UNSET for payload in (absent.result, absent.error, absent.args))
     assert (null.result, null.error, null.args) == (None, None, None)
 
 

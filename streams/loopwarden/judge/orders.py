@@ -69,7 +69,7 @@ class Orders:
                 and window.previous_tail < warned_from
                 and touched[0].streak < policy.critical_threshold
                 and touched[-1].streak < policy.critical_threshold
-                and not (window.calls and window.calls[-1].unknown_tool)
+                and not (window.calls and window.calls[-1].unknown_tool is not None)
             ):
                 return NO_CHANGES
         # What alternated before the event and what alternates now is among the newest three: one event appends,

@@ -52,7 +52,7 @@ def decide_block(window: Window, signature: Signature, policy: Policy) -> Findin
     if (
         signature.streak < policy.critical_threshold
         and window.tail + 1 < policy.critical_threshold
-        and not (window.calls and window.calls[-1].unknown_tool)
+        and not (window.calls and window.calls[-1].unknown_tool is not None)
     ):
         return None
     finding = decide(window, signature, policy)
