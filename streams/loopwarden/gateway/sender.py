@@ -10,8 +10,8 @@ from typing import Any, Final
 from kafka import KafkaProducer
 from kafka.errors import MessageSizeTooLargeError, RecordListTooLargeError
 
-from loopwarden.client.connect import connected
 from loopwarden.client.errors import BrokerUnavailable, TopicMissing
+from loopwarden.client.kept_connection import KeptConnection
 from loopwarden.client.producer import HEADERS, PRODUCER_SETTINGS
 from loopwarden.client.settings import Connection
 from loopwarden.gateway.buffer import Buffer, Entry
@@ -30,7 +30,6 @@ _SETTINGS: Final[dict[str, Any]] = {
 _STUCK_S: Final = 30.0
 """Nothing acknowledged for so long: connect anew. Longer than a cluster takes to choose new leaders."""
 
-_RETRY_S: Final = (0.2, 0.5, 1.0, 2.0)
 _ATTEMPTS: Final = 3
 """So often an event is sent that the broker calls too large."""
 
@@ -44,16 +43,15 @@ class Sender:
 
     Attributes:
         partitions: How many `agent-events` has; None until that is known.
-        connected: Whether a broker is there, as far as is known.
     """
 
     def __init__(self, connection: Connection, buffer: Buffer) -> None:
         self.partitions: int | None = None
-        self.connected = False
         self._connection = connection
         self._topic = connection.topics().events.name
         self._buffer = buffer
-        self._closing = threading.Event()
+        servers = connection.bootstrap_servers
+        self._link = KeptConnection(KafkaProducer, servers, _SETTINGS, logger, "events wait for the broker")
         self._thread = threading.Thread(target=self._run, name="loopwarden gateway", daemon=True)
 
     def start(self) -> None:
@@ -62,23 +60,12 @@ class Sender:
 
     def close(self, timeout: float) -> None:
         """Stop; what is on its way then is not waited for any longer than `timeout` seconds."""
-        self._closing.set()
+        self._link.closing.set()
         self._buffer.wake()
         self._thread.join(timeout)
 
     def _run(self) -> None:
-        failures = 0
-        while not self._closing.is_set():
-            try:
-                with connected(KafkaProducer, self._connection.bootstrap_servers, **_SETTINGS) as producer:
-                    self._send_until_closed(producer)
-            except Exception as error:  # noqa: PERF203 - the thread must outlive whatever happens to one connection
-                if self.connected or not failures:
-                    logger.warning("events wait for the broker: %s", str(error))
-                failures = 0 if self.connected else failures + 1
-                self.connected = False
-                self._buffer.send_again()
-                self._closing.wait(_RETRY_S[min(failures, len(_RETRY_S) - 1)])
+        self._link.keep(self._send_until_closed, on_loss=self._buffer.send_again)
 
     def _send_until_closed(self, producer: Any) -> None:
         # kafka-python would close it at the interpreter's exit before the gateway has sent what is left.
@@ -88,10 +75,10 @@ class Sender:
             if not found:
                 raise TopicMissing(self._topic, self._connection.bootstrap_servers, self._connection.topic_prefix)
             self.partitions = len(found)
-            self.connected = True
+            self._link.note_established()
             logger.info("connected to %s", self._connection.bootstrap_servers)
             failures: list[BaseException] = []
-            while not self._closing.is_set():
+            while not self._link.closing.is_set():
                 for entry in self._buffer.take(_TICK_S):
                     self._send(producer, entry, failures)
                 self._check(failures)

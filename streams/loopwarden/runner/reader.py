@@ -14,8 +14,9 @@ from typing import Any, Final, Protocol
 import msgpack
 from kafka import KafkaConsumer, TopicPartition
 
-from loopwarden.client.connect import connected, first_to_answer
+from loopwarden.client.connect import first_to_answer
 from loopwarden.client.errors import TopicMissing
+from loopwarden.client.kept_connection import KeptConnection
 from loopwarden.client.settings import Connection
 from loopwarden_schemas.codec import decode_verdict
 from loopwarden_schemas.structs import Verdict
@@ -37,8 +38,6 @@ _ASK_MS: Final = 8_000
 _POLL_MS: Final = 100
 _IDLE_S: Final = 5.0
 """So long without a record, and the broker is looked after: kafka-python waits for one that is gone without a word."""
-
-_RETRY_S: Final = (0.2, 0.5, 1.0, 2.0)
 
 _PROGRESS_BACK: Final = 100
 """Records of `loop-progress` before its end that are read: of those the highest counts, and the last one nearly always
@@ -73,7 +72,6 @@ class Reader:
 
     Attributes:
         moved: Notified whenever something was read; the lock of all of it.
-        connected: Whether the broker is there, as far as is known.
         partitions: How many `loop-verdicts` has; None until that is known.
         judged: By partition: every event of `agent-events` below this offset is judged,
         verdicts: and its verdicts lie below this offset of `loop-verdicts`.
@@ -82,7 +80,6 @@ class Reader:
 
     def __init__(self, connection: Connection) -> None:
         self.moved = threading.Condition()
-        self.connected = False
         self.partitions: int | None = None
         self.judged: dict[int, int] = {}
         self.verdicts: dict[int, int] = {}
@@ -97,8 +94,14 @@ class Reader:
         self._waiting: list[tuple[Follower, int, int]] = []
         """Runs that are being read back: with their partition, and the offset where that ends."""
         self._positions: dict[TopicPartition, int] = {}
-        self._closing = threading.Event()
+        servers = connection.bootstrap_servers
+        self._link = KeptConnection(KafkaConsumer, servers, _SETTINGS, logger, "verdicts cannot be read")
         self._thread = threading.Thread(target=self._run, name="loopwarden runner", daemon=True)
+
+    @property
+    def connected(self) -> bool:
+        """Whether the broker is there, as far as is known."""
+        return self._link.established
 
     def start(self) -> None:
         """Begin."""
@@ -106,7 +109,7 @@ class Reader:
 
     def close(self, timeout: float) -> None:
         """Stop."""
-        self._closing.set()
+        self._link.closing.set()
         with self.moved:
             self.moved.notify_all()
         self._thread.join(timeout)
@@ -137,31 +140,21 @@ class Reader:
         return judged and self.read.get(partition, -1) >= self.verdicts[partition]
 
     def _run(self) -> None:
-        failures = 0
-        while not self._closing.is_set():
-            try:
-                with connected(KafkaConsumer, self._connection.bootstrap_servers, **_SETTINGS) as consumer:
-                    self._read_until_closed(consumer)
-            except Exception as error:  # noqa: PERF203 - the thread must outlive whatever happens to one connection
-                if self.connected or not failures:
-                    logger.warning("verdicts cannot be read: %s", str(error))
-                failures = 0 if self.connected else failures + 1
-                self.connected = False
-                self._closing.wait(_RETRY_S[min(failures, len(_RETRY_S) - 1)])
+        self._link.keep(self._read_until_closed)
 
     def _read_until_closed(self, consumer: Any) -> None:
         found = consumer.partitions_for_topic(self._verdicts)
         if not found:
             raise TopicMissing(self._verdicts, self._connection.bootstrap_servers, self._connection.topic_prefix)
         self.partitions = len(found)
-        self.connected = True
+        self._link.note_established()
         assigned: set[TopicPartition] = set()
         heard_at = time.monotonic()
-        while not self._closing.is_set():
+        while not self._link.closing.is_set():
             assigned = self._assign(consumer, assigned)
             if not assigned:
                 with self.moved:
-                    self.moved.wait_for(lambda: self._joining or self._closing.is_set(), _POLL_MS / 1000)
+                    self.moved.wait_for(lambda: self._joining or self._link.closing.is_set(), _POLL_MS / 1000)
                 heard_at = time.monotonic()
                 continue
             polled = consumer.poll(timeout_ms=_POLL_MS)
