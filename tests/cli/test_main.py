@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -7,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from loopwarden.recordings import recordings
+
 from .conftest import Ran
 
+RECOMMENDED = Path(__file__).parents[2] / "infra" / "policies" / "recommended.json5"
 HEAVY = ("faust", "aiokafka", "kafka", "jgo", "pydantic", "loopwarden.judge", "loopwarden.worker", "loopwarden.broker")
 
 
@@ -80,7 +85,7 @@ def test_an_error_of_ours_says_so_and_how_to_see_it(
     assert run("judge", tmp_path) == (70, "", "loopwarden: a bug of ours: KeyError: 'lost' (--debug shows where)\n")
 
 
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+def test_a_reader_that_goes_away_is_told_in_one_line(tmp_path: Path) -> None:
     file = tmp_path / "runs.jsonl"
     trajectory = '{"run":"%d","events":[{"tool":"t","args":{},"result":"x"}]}\n'
     file.write_text("".join(trajectory % number for number in range(20_000)))
@@ -91,5 +96,62 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
         assert process.stderr is not None
         assert process.stdout.readline().startswith(b"{")
         process.stdout.close()
-        assert b"Traceback" not in process.stderr.read()
-        process.wait(timeout=60)
+        assert process.stderr.read() == b"loopwarden: standard output: cannot be written: Broken pipe\n"
+        assert process.wait(timeout=60) == 2
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "command",
+    ["version", "--help", "policy check recommended.json5", "judge poll.jsonl", "import sessions poll.jsonl"],
+)
+@pytest.mark.parametrize(
+    ("redirected", "error"), [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")]
+)
+def test_an_output_that_takes_nothing_is_named(command: str, redirected: str, error: str, unbuffered: str) -> None:
+    file = {"recommended.json5": RECOMMENDED, "poll.jsonl": recordings()["openclaw-poll"]}
+    line = " ".join(str(file.get(word, word)) for word in command.split())
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{sys.executable} -m loopwarden.cli {line} {redirected}"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        timeout=60,
+    )
+
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == f"loopwarden: standard output: cannot be written: {error}"
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+def test_where_standard_error_takes_nothing_the_exit_code_still_speaks() -> None:
+    for closed in ("2>/dev/full", "2>&-"):
+        line = f"{sys.executable} -m loopwarden.cli judge nowhere.jsonl {closed}"
+        done = subprocess.run(["/bin/sh", "-c", line], stdout=subprocess.PIPE, timeout=60)
+        assert (done.returncode, done.stdout) == (2, b"")
+
+
+SLOW_IMPORT = """
+import sys, time
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            print("importing", flush=True)
+            time.sleep(60)
+sys.meta_path.insert(0, Slow())
+from loopwarden.cli import main
+main(["policy", "status"])
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "loopwarden.cli.app", "kafka"])
+def test_ctrl_c_while_modules_are_imported_ends_quietly(module: str) -> None:
+    command = [sys.executable, "-c", SLOW_IMPORT, module]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"importing\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
+        assert process.stderr.read() == b""

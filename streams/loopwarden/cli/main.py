@@ -1,54 +1,43 @@
-"""The entry point: runs a command, and tells a user's mistake without a traceback."""
+"""The entry point. It imports next to nothing, so that Ctrl-C ends quietly while all the rest is imported."""
 
 from __future__ import annotations
 
+import os
 import sys
-import traceback
-from collections.abc import Sequence
-from typing import Final, NoReturn
 
-from loopwarden.cli.app import app
-from loopwarden.cli.terminal import printable
+TYPE_CHECKING = False  # typing itself takes a while
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import FrameType
+    from typing import NoReturn
 
-_MISTAKES: Final = frozenset(
-    (
-        "loopwarden.broker.errors.BrokerError",
-        "loopwarden.client.errors.ClusterError",
-        "loopwarden.importers.items.InputError",
-        "loopwarden.sidecar.errors.SidecarError",
-        "loopwarden.worker.errors.WorkerError",
-        "loopwarden_schemas.policy_file.PolicyError",
-        "loopwarden.cli.mistakes.Mistake",
-    )
-)
-"""The errors whose text is meant for the user, by name: `loopwarden --help` need not import what raises them."""
-
-_CANNOT: Final = 2
-_BUG: Final = 70
-"""EX_SOFTWARE of sysexits.h: never one of the codes that commands use."""
+_INTERRUPTED = 130
+"""128 and the number of SIGINT, as shells say it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run `loopwarden` with these arguments (None: the process's own) and exit with the command's code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    ours = given[: given.index("--")] if "--" in given else given
-    # Anywhere on the line: it is wanted when a command has just failed, and is appended to it.
-    debug = "--debug" in ours
     try:
-        app(args=[*(word for word in ours if word != "--debug"), *given[len(ours) :]], prog_name="loopwarden")
-    except Exception as error:
-        if debug:
-            traceback.print_exc()
-        if _is_mistake(error):
-            told = printable(str(error), keep="\n")
-            print(f"loopwarden: {told}", file=sys.stderr)
-            sys.exit(_CANNOT)
-        if not debug:
-            told = printable(f"{type(error).__name__}: {error}")
-            print(f"loopwarden: a bug of ours: {told} (--debug shows where)", file=sys.stderr)
-        sys.exit(_BUG)
-    sys.exit(0)
+        run = _imported()
+        code = run(sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt:
+        code = _INTERRUPTED
+    sys.exit(code)
 
 
-def _is_mistake(error: Exception) -> bool:
-    return any(f"{cause.__module__}.{cause.__qualname__}" in _MISTAKES for cause in type(error).__mro__)
+def _imported() -> Callable[[Sequence[str]], int]:
+    import signal
+
+    # An exception would not do: raised in one of the import system's callbacks it is printed, and the import goes on.
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _end)
+    from loopwarden.cli.running import run
+
+    signal.signal(signal.SIGINT, before)
+    return run
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    # Nothing is open yet that would have to be closed.
+    os._exit(_INTERRUPTED)
