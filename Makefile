@@ -3,9 +3,14 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 p
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 READY := .venv/.ready
+# The judge compiled by mypyc (hatch_build.py), beside the sources and never among them.
+COMPILED := .venv/compiled
+COMPILED_FROM := hatch_build.py pyproject.toml $(shell find streams schemas -name '*.py')
+CAN_COMPILE = command -v $${CC:-cc} >/dev/null && \
+	test -e "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types unit schemas bench-judge bench-stream bench-gateway bench-sidecar lock clean
+.PHONY: help setup compiled run test lint types unit compiled-unit schemas bench-judge bench-stream bench-gateway bench-sidecar lock clean
 
 help: ## Say what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,10 +25,23 @@ $(READY): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
+compiled: $(COMPILED)/.ready ## Compile the judge into .venv/compiled, where a C compiler and the headers of Python are
+
+$(COMPILED)/.ready: $(READY) $(COMPILED_FROM)
+	@rm -rf $(COMPILED) && mkdir -p $(COMPILED)
+	@if $(CAN_COMPILE); then \
+		echo "Compiling the judge into $(COMPILED) …"; \
+		LOOPWARDEN_COMPILE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
+			--no-build-isolation --target $(COMPILED) .; \
+	else \
+		echo "No C compiler or no headers of Python (apt install gcc python3-dev): the judge is measured and tested as pure Python only."; \
+	fi
+	@touch $@
+
 run: $(READY) ## Set up everything, start all of it, apply the recommended policy, play the demo and stay up
 	$(BIN)/loopwarden up --first-policy infra/policies/recommended.json5 --demo
 
-test: lint types unit ## Set up everything, run every check and every test
+test: lint types unit compiled-unit ## Set up everything, run every check and every test
 
 lint: $(READY) ## ruff: rules and format
 	$(BIN)/ruff check .
@@ -35,14 +53,20 @@ types: $(READY) ## mypy --strict
 unit: $(READY) ## pytest, against a real broker of its own
 	$(BIN)/pytest
 
+compiled-unit: $(COMPILED)/.ready ## The vectors and the recount against the compiled judge
+	@test ! -d $(COMPILED)/loopwarden || { export PYTHONPATH=$(COMPILED) && \
+		$(BIN)/loopwarden version | grep "judge compiled" && \
+		$(BIN)/pytest tests/judge/test_vectors.py tests/judge/test_state_record.py tests/schemas/test_canonical.py \
+			tests/schemas/test_digests.py "tests/judge/test_properties.py::test_the_judge_answers_as_the_recount_does"; }
+
 schemas: $(READY) ## Write the JSON Schemas anew from the models
 	$(BIN)/python -m loopwarden_schemas.json_schemas
 
-bench-judge: $(READY) ## Microseconds per event of each stage of the judge
-	$(BIN)/python tests/bench/bench_judge.py
+bench-judge: $(COMPILED)/.ready ## Microseconds per event of each stage of the judge
+	PYTHONPATH=$(COMPILED) $(BIN)/python tests/bench/bench_judge.py
 
-bench-stream: $(READY) ## Events per second and latency through broker, worker and verdicts
-	$(BIN)/python tests/bench/bench_stream.py
+bench-stream: $(COMPILED)/.ready ## Events per second and latency through broker, worker and verdicts
+	PYTHONPATH=$(COMPILED) $(BIN)/python tests/bench/bench_stream.py
 
 bench-gateway: $(READY) ## What gateway and guard add to a call, and what certainty costs
 	$(BIN)/python tests/bench/bench_gateway.py

@@ -1,14 +1,17 @@
 """`make bench-judge`: CPU microseconds per event of each stage, one core, on the random histories as MessagePack.
 
 Machines here are shared and noisy, so every stage is given beside a baseline measured in the same round:
-`msgpack.unpackb` of the same bytes. Quote the ratios.
+`msgpack.unpackb` of the same bytes. Quote the ratios. Where the compiled judge is on PYTHONPATH (`make` puts it there),
+the pure Python one is measured beside it, in a process of its own.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import os
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -18,7 +21,7 @@ import msgpack
 from rich.console import Console
 from rich.table import Table
 
-from loopwarden.judge import RunState, judge
+from loopwarden.judge import RunState, fold, judge
 from loopwarden.judge.outcome import hash_call
 from loopwarden_schemas.codec import Rejected, decode_record, encode_event, encode_verdict
 from loopwarden_schemas.policy import PolicyDocument
@@ -114,25 +117,61 @@ def one_round(cases: list[History]) -> dict[str, float]:
     return seconds
 
 
-def main() -> None:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+PRINTED = ("decode", "hash", "fold", "encode", "total")
+STAGES = ("baseline", "decode", "hash", "fold", "hash and fold", "encode", "total")
+
+
+def measure(rounds: int) -> dict[str, dict[str, float]]:
+    """Of each stage: median, least and most microseconds per event, and the median ratio to the baseline."""
     cases = histories()
     count = sum(len(records) for _policy, records in cases)
     one_round(cases)
     measured = [one_round(cases) for _ in range(rounds)]
-    table = Table(title=f"judge: {count} events of {len(cases)} random histories, {rounds} rounds, one core")
-    for column in ("stage", "median us/event", "least", "most", "x baseline"):
-        table.add_column(column, justify="left" if column == "stage" else "right")
-    medians = {}
-    for stage in ("baseline", "decode", "hash", "fold", "hash and fold", "encode", "total"):
+    found: dict[str, dict[str, float]] = {"events": {"events": count, "histories": len(cases)}}
+    for stage in STAGES:
         each = [one[stage] / count * 1e6 for one in measured]
-        medians[stage] = statistics.median(each)
         ratio = statistics.median(one[stage] / one["baseline"] for one in measured)
-        name = f"{stage} (msgpack.unpackb alone)" if stage == "baseline" else stage
-        table.add_row(name, *(f"{value:.2f}" for value in (medians[stage], min(each), max(each), ratio)))
-    Console().print(table)
-    stages = {stage: round(medians[stage], 2) for stage in ("decode", "hash", "fold", "encode", "total")}
-    print(json.dumps({"bench": "judge", "events": count, "us_per_event": stages}))
+        found[stage] = {"us": statistics.median(each), "least": min(each), "most": max(each), "ratio": ratio}
+    return found
+
+
+def measure_pure_python(rounds: int) -> dict[str, dict[str, float]]:
+    """The same of the judge as it lies in the sources."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [sys.executable, __file__, str(rounds), "--json"]
+    found: dict[str, dict[str, float]] = json.loads(subprocess.check_output(command, env=environment))
+    return found
+
+
+def main() -> None:
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    measured = measure(rounds)
+    if sys.argv[2:] == ["--json"]:
+        print(json.dumps(measured))
+        return
+    is_compiled = not str(fold.__file__).endswith(".py")
+    builds = {"compiled": measured, "pure Python": measure_pure_python(rounds)} if is_compiled else {"": measured}
+    for build, stages in builds.items():
+        events = stages["events"]
+        title = f"judge{build and ', '}{build}: {events['events']} events of {events['histories']} random histories"
+        table = Table(title=f"{title}, {rounds} rounds, one core")
+        for column in ("stage", "median us/event", "least", "most", "x baseline"):
+            table.add_column(column, justify="left" if column == "stage" else "right")
+        for stage in STAGES:
+            one = stages[stage]
+            name = f"{stage} (msgpack.unpackb alone)" if stage == "baseline" else stage
+            table.add_row(name, *(f"{one[column]:.2f}" for column in ("us", "least", "most", "ratio")))
+        Console().print(table)
+    last = {
+        "bench": "judge",
+        "events": measured["events"]["events"],
+        "us_per_event": {stage: round(measured[stage]["us"], 2) for stage in PRINTED},
+        "compiled": is_compiled,
+        "baseline_us": round(measured["baseline"]["us"], 2),
+    }
+    if is_compiled:
+        last["pure_python_us_per_event"] = {stage: round(builds["pure Python"][stage]["us"], 2) for stage in PRINTED}
+    print(json.dumps(last))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,10 @@ from importlib import metadata
 
 
 def version() -> None:
-    """Print the versions of Loopwarden, of its rules and of Python."""
+    """Print the versions of Loopwarden, of its rules and of Python, and whether the judge is compiled."""
+    from loopwarden.judge import fold
     from loopwarden_schemas.verdicts import RULES_VERSION
 
-    print(f"loopwarden {metadata.version('loopwarden')} (rules {RULES_VERSION}, Python {platform.python_version()})")
+    judge = "pure Python" if str(fold.__file__).endswith(".py") else "compiled"
+    versions = f"rules {RULES_VERSION}, judge {judge}, Python {platform.python_version()}"
+    print(f"loopwarden {metadata.version('loopwarden')} ({versions})")

@@ -6,8 +6,6 @@ means for the call at hand.
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from loopwarden.judge.detectors import decide
 from loopwarden.judge.enforcement import DETECTOR as BLOCK_IGNORED
 from loopwarden.judge.evidence import evidence
@@ -19,19 +17,22 @@ from loopwarden_schemas.digests import short_id
 from loopwarden_schemas.structs import ToolCallEvent, ToolCallFinished, ToolCallStarted
 
 
-class Step(Struct):
+class Step:
     """What one event did."""
 
-    touched: tuple[Signature, ...] = ()
-    """Signatures whose calls or outcomes changed; empty: the window is as it was."""
-    signature: Signature | None = None
-    """Of the call at hand."""
-    finding: Finding | None = None
-    """The decision about it, where it is not "allow"."""
-    evidence: list[str] | None = None
-    """Of the finding; None: a warning that was published before."""
-    ending: Ending | None = None
-    """Why the run ends with this event."""
+    __slots__ = ("ending", "evidence", "finding", "signature", "touched")
+
+    def __init__(self, touched: tuple[Signature, ...] = (), signature: Signature | None = None) -> None:
+        self.touched = touched
+        """Signatures whose calls or outcomes changed; empty: the window is as it was."""
+        self.signature = signature
+        """Of the call at hand."""
+        self.finding: Finding | None = None
+        """The decision about it, where it is not "allow"."""
+        self.evidence: list[str] | None = None
+        """Of the finding; None: a warning that was published before."""
+        self.ending: Ending | None = None
+        """Why the run ends with this event."""
 
 
 def fold_call(state: RunState, event: ToolCallEvent, hashed: Hashed) -> Step:
@@ -114,6 +115,7 @@ def _blocked(state: RunState, event: ToolCallEvent, hashed: Hashed) -> Step:
 
 
 def _decide(state: RunState, signature: Signature) -> Step:
+    step = Step(signature=signature)
     finding = decide(state.window, signature, state.policy)
     if finding is not None and finding.action == "block" and state.allowances.covers(signature.tool):
         finding = None
@@ -122,11 +124,11 @@ def _decide(state: RunState, signature: Signature) -> Step:
     if finding is None:
         if state.warnings.published:
             state.warnings.forget(signature)
-        return Step(signature=signature)
-    counted = None
+        return step
+    step.finding = finding
     if finding.action == "block" or state.warnings.is_due(finding, state.window, signature):
-        counted = evidence(finding, state.window, signature)
-    return Step(signature=signature, finding=finding, evidence=counted)
+        step.evidence = evidence(finding, state.window, signature)
+    return step
 
 
 def _block_ignored(state: RunState) -> Ending | None:

@@ -59,22 +59,21 @@ class Orders:
             touched: The one or two signatures whose calls or outcomes the event changed, that of a call it pushed
                 out included.
         """
-        if not self.calls and self.tool is None:
-            # Nearly always nothing can have become blocked: a block needs a streak or an alternation at the critical
-            # threshold, or unknown tools. Without a ping-pong warning, which hides a generic block, before and after
-            # the event, only a streak that it touched can have got there.
-            warned_from = policy.warning_threshold - 1
-            if (
-                window.tail < warned_from
-                and window.previous_tail < warned_from
-                and touched[0].streak < policy.critical_threshold
-                and touched[-1].streak < policy.critical_threshold
-                and not (window.calls and window.calls[-1].unknown_tool is not None)
-            ):
-                return NO_CHANGES
-        # What alternated before the event and what alternates now is among the newest three: one event appends,
-        # removes or changes one call.
-        return self._ask_again(window, policy, allowances, [*touched, *[call.signature for call in window.calls[-3:]]])
+        warned_from = policy.warning_threshold - 1
+        if (
+            self.tool is not None
+            or window.tail >= warned_from
+            or window.previous_tail >= warned_from
+            or (window.calls and window.calls[-1].unknown_tool is not None)
+        ):
+            # What alternated before the event and what alternates now is among the newest three: one event appends,
+            # removes or changes one call.
+            newest = [call.signature for call in window.calls[-3:]]
+            return self._ask_again(window, policy, allowances, list(dict.fromkeys([*touched, *newest])))
+        # Without unknown tools and without a ping-pong warning, which hides a generic block, a decision depends on the
+        # signature's own streak: nearly always nothing can have changed.
+        asked = [one for one in touched if one.streak >= policy.critical_threshold or one.key in self.calls]
+        return self._ask_again(window, policy, allowances, asked) if asked else NO_CHANGES
 
     def review(self, window: Window, policy: Policy, allowances: Allowances) -> Changes:
         """Bring all orders up to date after something was allowed, or is not allowed any more."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from loopwarden_schemas.digests import (
     digest,
@@ -33,20 +33,23 @@ NO_ARGUMENTS: Final = digest(None)
 _DIGEST: Final = re.compile("[0-9a-f]{32}")
 
 
-class Hashed(Struct, gc=False):
+class Hashed:
     """A call's event with its payloads and ids hashed."""
 
-    tool: str
-    args_hash: str | None
-    """None: neither arguments nor their hash were given."""
-    known_poll: bool
-    call_id: int | None
-    identity: int
-    """See `identity`."""
-    result: str | None = None
-    """32 hexadecimal digits. None: the result is void."""
-    unknown_tool: int | None = None
-    """Hash of the tool's name, where the error says that there is no such tool."""
+    __slots__ = ("args_hash", "call_id", "identity", "known_poll", "result", "tool", "unknown_tool")
+
+    def __init__(self, tool: str, args_hash: str | None, known_poll: bool, call_id: int | None, identity: int) -> None:
+        self.tool = tool
+        self.args_hash = args_hash
+        """None: neither arguments nor their hash were given."""
+        self.known_poll = known_poll
+        self.call_id = call_id
+        self.identity = identity
+        """See `identity`."""
+        self.result: str | None = None
+        """32 hexadecimal digits. None: the result is void."""
+        self.unknown_tool: int | None = None
+        """Hash of the tool's name, where the error says that there is no such tool."""
 
 
 _KIND: Final = {

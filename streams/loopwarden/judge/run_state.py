@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from loopwarden.judge.allowances import Allowances
 from loopwarden.judge.enforcement import Enforcement
@@ -53,12 +53,15 @@ class Seen:
         return True
 
 
-class Remembered(Struct, gc=False):
+class Remembered:
     """A call outside the window whose outcome may still come: decided `block`, or pushed out while pending."""
 
-    event_id: str
-    args_hash: str
-    known_poll: bool
+    __slots__ = ("args_hash", "event_id", "known_poll")
+
+    def __init__(self, event_id: str, args_hash: str, known_poll: bool) -> None:
+        self.event_id = event_id
+        self.args_hash = args_hash
+        self.known_poll = known_poll
 
 
 class RunState:

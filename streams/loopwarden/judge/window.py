@@ -7,24 +7,25 @@ plain model they are compared with. (Reference, sections 4 and 5.)
 
 from __future__ import annotations
 
-from msgspec import Struct
 
-
-class Signature(Struct, eq=False, gc=False):
+class Signature:
     """A tool and its arguments, with what the window knows of them."""
 
-    key: tuple[str, str]
-    """Tool and `args_hash`."""
-    known_poll: bool
-    """Whether any call of it that was recorded said so: a decision must not depend on what the call at hand says, for
-    the runner refuses by tool and arguments alone."""
-    calls: int = 0
-    """Calls of this signature in the window, pending or not (the reference's N)."""
-    outcomes: int = 0
-    """How many of them have an outcome."""
-    streak: int = 0
-    """How many of the newest outcomes, in call order, are identical (the reference's S)."""
-    newest_result: str | None = None
+    __slots__ = ("calls", "key", "known_poll", "newest_result", "outcomes", "streak")
+
+    def __init__(self, key: tuple[str, str], known_poll: bool) -> None:
+        self.key = key
+        """Tool and `args_hash`."""
+        self.known_poll = known_poll
+        """Whether any call of it that was recorded said so: a decision must not depend on what the call at hand says,
+        for the runner refuses by tool and arguments alone."""
+        self.calls = 0
+        """Calls of this signature in the window, pending or not (the reference's N)."""
+        self.outcomes = 0
+        """How many of them have an outcome."""
+        self.streak = 0
+        """How many of the newest outcomes, in call order, are identical (the reference's S)."""
+        self.newest_result: str | None = None
 
     @property
     def tool(self) -> str:
@@ -35,18 +36,21 @@ class Signature(Struct, eq=False, gc=False):
         return self.key[1]
 
 
-class Recorded(Struct, eq=False, gc=False):
+class Recorded:
     """One call in the window; `result` is None while it is pending. Its id and an unknown tool's name are hashes."""
 
-    signature: Signature
-    call_id: int | None
-    event_id: str
-    lone: bool
-    """Made by a `finished` whose `started` has not been met yet."""
-    result: str | None = None
-    unknown_tool: int | None = None
-    unknown_streak: int = 0
-    """Contiguous calls up to this one, of its tool, that all failed with its unknown-tool name."""
+    __slots__ = ("call_id", "event_id", "lone", "result", "signature", "unknown_streak", "unknown_tool")
+
+    def __init__(self, signature: Signature, call_id: int | None, event_id: str, lone: bool) -> None:
+        self.signature = signature
+        self.call_id = call_id
+        self.event_id = event_id
+        self.lone = lone
+        """Made by a `finished` whose `started` has not been met yet."""
+        self.result: str | None = None
+        self.unknown_tool: int | None = None
+        self.unknown_streak = 0
+        """Contiguous calls up to this one, of its tool, that all failed with its unknown-tool name."""
 
 
 class Window:
