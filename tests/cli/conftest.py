@@ -22,13 +22,13 @@ class Ran(NamedTuple):
 def run(
     capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Callable[..., Ran]:
-    """Run `loopwarden` with arguments, and bytes as its standard input."""
+    """Run `loopwarden` with arguments, and bytes as its standard input (None: it is closed)."""
 
-    def run(*arguments: str | Path, stdin: bytes = b"") -> Ran:
-        (tmp_path / "stdin").write_bytes(stdin)
+    def run(*arguments: str | Path, stdin: bytes | None = b"") -> Ran:
+        (tmp_path / "stdin").write_bytes(stdin or b"")
         monkeypatch.setenv("COLUMNS", "120")
         with (tmp_path / "stdin").open() as stream, pytest.raises(SystemExit) as exited:
-            monkeypatch.setattr(sys, "stdin", stream)
+            monkeypatch.setattr(sys, "stdin", None if stdin is None else stream)
             main([str(argument) for argument in arguments])
         sys.stdout.flush()
         out, err = capfdbinary.readouterr()

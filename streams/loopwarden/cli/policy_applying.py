@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import getpass
-import sys
 import time
-from pathlib import Path
 
 from loopwarden.cli.mistakes import Mistake
+from loopwarden.cli.policy_source import told_policy
 from loopwarden.cli.scanning import scanning_bar
 from loopwarden.cli.terminal import plural, say
 from loopwarden.client import Applied, Connection, apply_policy
-from loopwarden.importers import STDIN
 from loopwarden_schemas.policy import PolicyDocument
-from loopwarden_schemas.policy_file import read_policy_file
 
 
 def apply_file(connection: Connection, file: str, by: str | None, why: str) -> int:
@@ -25,7 +22,7 @@ def apply_file(connection: Connection, file: str, by: str | None, why: str) -> i
     """
     if not why.strip():
         raise Mistake("--why: must say a reason, got none")
-    document = accepted_policy(file)
+    document = told_policy(file).document
     if document is None:
         say("the policy was refused: what is in force stays")
         return 1
@@ -34,27 +31,6 @@ def apply_file(connection: Connection, file: str, by: str | None, why: str) -> i
     if not document.resolve(None).detectors_on:
         say("this policy leaves the detectors off, since it does not say `enabled: true` for the fleet")
     return 0
-
-
-def accepted_policy(file: str) -> PolicyDocument | None:
-    """Return the policy in a file; None where it has mistakes, which are told as its warnings are.
-
-    Raises:
-        Mistake: there is no such file, or it is no text.
-    """
-    if file == STDIN:
-        try:
-            text = sys.stdin.buffer.read().decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise Mistake(f"standard input: must be UTF-8 text, got byte 0x{error.object[error.start]:02x}") from None
-        reading = read_policy_file("standard input", text=text)
-    elif not Path(file).exists():
-        raise Mistake(f"{file}: there is no such file")
-    else:
-        reading = read_policy_file(file)
-    for told in (*reading.errors, *(f"warning: {warning}" for warning in reading.warnings)):
-        say(str(told))
-    return reading.document
 
 
 def apply_document(connection: Connection, document: PolicyDocument, by: str | None, why: str) -> Applied:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
-from loopwarden.cli.mistakes import Mistake
+from loopwarden.cli.policy_source import told_policy
 from loopwarden.cli.terminal import plural, printable, say
-from loopwarden.importers import STDIN
 from loopwarden_schemas.policy import PolicyDocument
 from loopwarden_schemas.policy_effect import EffectiveSetting, effective
-from loopwarden_schemas.policy_file import read_policy_file
 from loopwarden_schemas.policy_own_part import own_part
 
 
@@ -18,28 +15,14 @@ def check_policy(file: str, agent: str | None) -> int:
     """Print what a policy file comes to; return the exit code.
 
     Raises:
-        Mistake: there is no such file.
+        Mistake: there is no such file, or standard input is no text.
     """
-    if file == STDIN:
-        reading = read_policy_file("standard input", text=_standard_input())
-    elif not Path(file).exists():
-        raise Mistake(f"{file}: there is no such file")
-    else:
-        reading = read_policy_file(file)
-    for told in (*reading.errors, *(f"warning: {warning}" for warning in reading.warnings)):
-        say(str(told))
+    reading = told_policy(file)
     if reading.document is None:
         say(f"{reading.file}: {plural(len(reading.errors), 'mistake')}")
         return 1
     _show(reading.file, reading.document, agent)
     return 0
-
-
-def _standard_input() -> str:
-    try:
-        return sys.stdin.buffer.read().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Mistake(f"standard input: must be UTF-8 text, got byte 0x{error.object[error.start]:02x}") from None
 
 
 def _show(file: str, document: PolicyDocument, agent: str | None) -> None:

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from loopwarden.cli.legibility import events_of, must_be_text
 from loopwarden.cli.progress import ReadingBar
 from loopwarden.cli.terminal import plural, say
-from loopwarden.importers import BadLine, Checked, Format, LeftOut, Source, check, read_events
+from loopwarden.importers import BadLine, Checked, Format, LeftOut, Source, check
 from loopwarden.importers.formats import FORMATS
 
 _BAD_LINES_SHOWN: Final = 20
@@ -18,7 +19,7 @@ _BAD_LINES_SHOWN: Final = 20
 
 
 class Reading:
-    """One file being read.
+    """One file being read. To begin with it may raise InputError: it is no text at all.
 
     Attributes:
         bad: Lines that could not be read, or whose events were refused.
@@ -29,7 +30,9 @@ class Reading:
         self.name = source.name
         self.bad = 0
         self.left_out: Counter[str] = Counter()
-        self._items = check(read_events(source, expected))
+        self._good = 0
+        must_be_text(source)
+        self._items = check(events_of(source, expected))
         self._verbose = verbose
         self._to_terminal = sys.stdout.isatty()
         # Whoever follows a stream waits for each line, not for a full buffer.
@@ -42,6 +45,7 @@ class Reading:
             for item in self._items:
                 self._bar.advance()
                 if isinstance(item, Checked):
+                    self._good += 1
                     yield item
                 elif isinstance(item, BadLine):
                     self.refuse(item.line, item.reason)
@@ -79,6 +83,8 @@ class Reading:
             say(f"{self.name}: {plural(self.left_out.total(), 'item')} left out, --verbose shows what")
         for what, count in sorted(self.left_out.items()) if self._verbose else ():
             say(f"{self.name}: left out {count:,} times: {what}")
+        if not (self._good or self.bad or self.left_out):
+            say(f"{self.name}: is empty: there was nothing to read")
 
     def _leave_out(self, item: LeftOut) -> None:
         self.left_out[item.what] += 1

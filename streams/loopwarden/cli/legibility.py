@@ -1,0 +1,89 @@
+"""A file that cannot be one of runs at all is refused in one line, instead of every line of it."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from loopwarden.importers import BadLine, Format, Item, Source
+from loopwarden.importers.formats import format_of
+from loopwarden.importers.items import InputError
+from loopwarden.importers.rows import Row
+
+_UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_NO_TEXT: Final = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
+"""Control characters that no text has, and that JSON forbids."""
+
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_ROWS_LOOKED_AT: Final = 100
+
+
+def must_be_text(source: Source) -> None:
+    """Look at a file's first bytes.
+
+    Raises:
+        InputError: they are UTF-16, or no text.
+    """
+    head = source.head
+    if head.startswith(_UTF16) or _is_unmarked_utf16(head[:4]):
+        raise InputError(
+            f"{source.name}: must be UTF-8 text, but this is UTF-16; `iconv -f UTF-16 -t UTF-8` makes UTF-8 of it"
+        )
+    found = _NO_TEXT.search(head)
+    # One line that is JSON makes it a file of runs that was damaged: the other lines are told by their numbers.
+    if found is not None and not any(_is_json(line) for line in head.split(b"\n")):
+        raise InputError(
+            f"{source.name}: must be text (JSON lines in UTF-8), but this is binary:"
+            f" no line at its beginning is JSON, and byte {found.start()} is 0x{found[0].hex()}{_no_gzip(source)}"
+        )
+
+
+def events_of(source: Source, expected: tuple[Format, ...]) -> Iterator[Item]:
+    """Return the events of a file, whatever its format, and what in it is no event.
+
+    Raises:
+        InputError: its format cannot be read, or is none of those `expected`.
+    """
+    found, rows = format_of(source)
+    if found not in expected:
+        names = " or ".join(one.name for one in expected)
+        raise InputError(f"{source.name}: must be {names}, but {_instead(found, list(islice(rows, _ROWS_LOOKED_AT)))}")
+    yield from found.read(rows)
+
+
+def _instead(found: Format, rows: list[Row | BadLine]) -> str:
+    values = [row.value for row in rows if isinstance(row, Row)]
+    if any(map(found.recognises, values)):
+        return f"this looks like {found.name}"
+    if values:
+        return "nothing in it looks like that"
+    bad = next((row for row in rows if isinstance(row, BadLine)), None)
+    return "this is empty" if bad is None else f"cannot be read as that: line {bad.line}: {bad.reason}"
+
+
+def _is_unmarked_utf16(first: bytes) -> bool:
+    even, odd = first[0::2], first[1::2]
+    return (b"\0\0", True) in ((even, all(odd)), (odd, all(even)))
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def _no_gzip(source: Source) -> str:
+    file = Path(source.name)
+    if file.suffix != ".gz" or not file.is_file():
+        return ""
+    with file.open("rb") as stream:
+        begins = stream.read(len(_GZIP_MAGIC))
+    return "" if begins == _GZIP_MAGIC else "; its name ends in .gz, but it is not gzip"
