@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from loopwarden.broker.process import spawn, stop
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux ties a child to its parent")
 
 # Spawned from a thread that ends at once: the child must be tied to the process, not to that thread.
@@ -79,3 +81,21 @@ def test_it_holds_the_descriptor_it_was_given(tmp_path: Path) -> None:
     with _owner(tmp_path) as (_, child):
         held = [str(descriptor.readlink()) for descriptor in Path(f"/proc/{child}/fd").iterdir()]
         assert str(tmp_path / "held") in held
+
+
+def _spawned(tmp_path: Path, script: str) -> subprocess.Popen[bytes]:
+    process = spawn(["/bin/sh", "-c", f"{script}; echo ready; while :; do sleep 0.05; done"], tmp_path / "out")
+    _wait_until(lambda: "ready" in (tmp_path / "out").read_text())
+    return process
+
+
+def test_stopped_it_ends_in_order(tmp_path: Path) -> None:
+    process = _spawned(tmp_path, "trap 'exit 7' TERM")
+    stop(process, 30.0)
+    assert process.returncode == 7
+
+
+def test_what_does_not_stop_in_time_is_killed(tmp_path: Path) -> None:
+    process = _spawned(tmp_path, "trap '' TERM")
+    stop(process, 0.1)
+    assert process.returncode == -signal.SIGKILL

@@ -18,7 +18,7 @@ from loopwarden.broker.errors import BrokerFailed
 from loopwarden.broker.jars import ensure_jars
 from loopwarden.broker.java import BROKER, STORAGE_TOOL, command, java
 from loopwarden.broker.ports import free_port
-from loopwarden.broker.process import spawn
+from loopwarden.broker.process import kill, spawn, stop
 from loopwarden.broker.progress import Progress, silent
 from loopwarden.broker.properties import HOST, node_properties, render
 from loopwarden.client import BrokerUnavailable, TopicsFailed, admin_client
@@ -48,6 +48,7 @@ class LocalBroker:
         self._start_timeout = start_timeout
         self._process: subprocess.Popen[bytes] | None = None
         self._lock: int | None = None
+        self._log_start = 0
 
     @property
     def bootstrap_servers(self) -> str:
@@ -68,6 +69,17 @@ class LocalBroker:
     def exit_code(self) -> int | None:
         """How the broker ended by itself, as `subprocess` says it; None while it runs, and when it was not started."""
         return self._process.poll() if self._process else None
+
+    def ended(self, within: float = 0.0) -> bool:
+        """Whether the broker was started and has ended by itself; waits for that up to `within` seconds."""
+        if self._process and within:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(within)
+        return self.exit_code is not None
+
+    def ended_in_words(self) -> str:
+        """Says how the broker that was started here ended, and what it said last."""
+        return str(self._failure(f"the broker started here ended by itself with exit code {self.exit_code}"))
 
     def start(self, progress: Progress = silent) -> None:
         """Fetches Kafka if that was never done, starts it and returns when every partition has its leader.
@@ -99,20 +111,16 @@ class LocalBroker:
 
     def stop(self, timeout: float = 30.0) -> None:
         """Lets Kafka close its files and end; kills it after `timeout` seconds, which its data survive as well."""
-        if self._process:
-            self._process.terminate()
-            try:
-                self._process.wait(timeout)
-            except subprocess.TimeoutExpired:
-                pass
-            finally:
-                self.kill()
+        try:
+            if self._process:
+                stop(self._process, timeout)
+        finally:
+            self.kill()
 
     def kill(self) -> None:
         """Ends Kafka with SIGKILL, as a crash would."""
         if self._process:
-            self._process.kill()
-            self._process.wait()
+            kill(self._process)
             self._process = None
         if self._lock is not None:
             os.close(self._lock)
@@ -138,22 +146,22 @@ class LocalBroker:
         self._write_properties(self._folder.unfinished_data)
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         arguments = ("format", f"--cluster-id={cluster_id}", "--config", str(self._folder.properties))
-        log_start = self._log_size()
+        self._log_start = self._log_size()
         self._process = self._spawn(jars, STORAGE_TOOL, *arguments)
         try:
             code = self._process.wait(self._start_timeout)
         except subprocess.TimeoutExpired:
-            raise self._failure(f"{STORAGE_TOOL} did not end in {self._start_timeout:.0f} s", log_start) from None
+            raise self._failure(f"{STORAGE_TOOL} did not end in {self._start_timeout:.0f} s") from None
         self._process = None
         if code != 0:
-            raise self._failure(f"{STORAGE_TOOL} ended with exit code {code}", log_start)
+            raise self._failure(f"{STORAGE_TOOL} ended with exit code {code}")
         self._folder.unfinished_data.rename(self._folder.data)
 
     def _launch(self, jars: Path, *, last_attempt: bool) -> bool:
         """False: its port was taken by somebody else in the meantime."""
         assert self._lock is not None
         self._write_properties(self._folder.data)
-        log_start = self._log_size()
+        self._log_start = self._log_size()
         self._process = self._spawn(jars, BROKER, str(self._folder.properties))
         write_owner(self._lock, f"process {self._process.pid}, {self.bootstrap_servers}")
         deadline = time.monotonic() + self._start_timeout
@@ -161,11 +169,11 @@ class LocalBroker:
             code = self._process.poll()
             if code is not None:
                 self._process = None
-                if _PORT_TAKEN in self._log_since(log_start) and not last_attempt:
+                if _PORT_TAKEN in self._log() and not last_attempt:
                     return False
-                raise self._failure(f"Apache Kafka stopped while it started, with exit code {code}", log_start)
+                raise self._failure(f"Apache Kafka stopped while it started, with exit code {code}")
             if time.monotonic() > deadline:
-                raise self._failure(f"Apache Kafka was not ready in {self._start_timeout:.0f} s", log_start)
+                raise self._failure(f"Apache Kafka was not ready in {self._start_timeout:.0f} s")
             time.sleep(0.02)
         return True
 
@@ -194,13 +202,14 @@ class LocalBroker:
     def _log_size(self) -> int:
         return self._folder.log.stat().st_size if self._folder.log.exists() else 0
 
-    def _log_since(self, start: int) -> str:
+    def _log(self) -> str:
+        """What it said since it was started last."""
         with self._folder.log.open("rb") as file:
-            file.seek(start)
+            file.seek(self._log_start)
             return file.read().decode(errors="replace")
 
-    def _failure(self, what: str, log_start: int) -> BrokerFailed:
-        said = [line for line in self._log_since(log_start).splitlines() if not line.startswith("\tat ")]
+    def _failure(self, what: str) -> BrokerFailed:
+        said = [line for line in self._log().splitlines() if not line.startswith("\tat ")]
         return BrokerFailed(
             f"{what}; its log, {self._folder.log}, ends with:\n" + ("\n".join(said[-5:]) or "(nothing)")
         )

@@ -46,3 +46,20 @@ def spawn(
     # while the caller's may be a short one.
     threading.Thread(target=own, daemon=True, name=f"owner of {command[0]}").start()
     return started.result()
+
+
+def stop(process: subprocess.Popen[bytes], timeout: float) -> None:
+    """Asks it to end, and kills it after `timeout` seconds, or at once where this is interrupted. It is gone then."""
+    process.terminate()
+    try:
+        process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        kill(process)
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """Ends it with SIGKILL, as a crash would. It is gone then."""
+    process.kill()
+    process.wait()

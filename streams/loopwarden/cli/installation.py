@@ -6,14 +6,16 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
 from loopwarden.broker import LocalBroker, Progress, progress_bar
 from loopwarden.cli.ending import Ending
 from loopwarden.cli.local_worker import LocalWorker, WorkerEnded
 from loopwarden.cli.mistakes import Mistake
-from loopwarden.cli.policy_applying import accepted_policy, applied_in_words, apply_document
+from loopwarden.cli.policy_applying import applied_in_words, apply_document
 from loopwarden.cli.policy_in_force import in_words
+from loopwarden.cli.policy_source import told_policy
+from loopwarden.cli.restarts import Restarts
 from loopwarden.cli.terminal import plural, say
 from loopwarden.client import (
     BROKERS_DEFAULT,
@@ -28,6 +30,10 @@ from loopwarden_schemas.policy import PolicyDocument
 from loopwarden_schemas.topics import Topics, declared_topics
 
 _LOOK_S: Final = 0.3
+
+_ENDING_S: Final = 2.0
+"""A broker that stops answering may be about to end: its connections go first."""
+
 _WHY: Final = "loopwarden up --policy"
 _RECOMMENDED: Final = Path("infra/policies/recommended.json5")
 
@@ -45,6 +51,10 @@ class Wanted(NamedTuple):
     prefix: str | None
 
 
+class BrokerEnded(Exception):
+    """The broker that was started here ended by itself."""
+
+
 class _Running(NamedTuple):
     connection: Connection
     topics: Topics
@@ -60,13 +70,13 @@ def bring_up(wanted: Wanted) -> int:
         ClusterError: the cluster cannot be reached, or its topics cannot be created.
         Mistake: there is no such policy file.
         MissingExtra: packages that are needed are not installed.
+        SettingsError: a setting of the worker, in the environment, cannot be.
     """
-    import loopwarden.worker  # noqa: F401 says which extra is missing
-
     connection = Connection.given(wanted.broker or f"127.0.0.1:{wanted.port}", wanted.prefix)
+    LocalWorker(connection, wanted.data).check()
     document, file = None, wanted.policy or wanted.first_policy
     if file is not None:
-        document = accepted_policy(file)
+        document = told_policy(file).document
         if document is None:
             say("nothing was started, since the policy is refused")
             return 1
@@ -80,10 +90,10 @@ def bring_up(wanted: Wanted) -> int:
 
 def _run(wanted: Wanted, connection: Connection, document: PolicyDocument | None, ending: Ending) -> int:
     started = time.monotonic()
+    broker = worker = None
     with ExitStack() as stops:
         try:
             with progress_bar() as progress:
-                broker = None
                 if wanted.broker is None:
                     broker = stops.enter_context(_broker(wanted, ending, progress))
                     connection = Connection(broker.bootstrap_servers, connection.topic_prefix)
@@ -101,9 +111,16 @@ def _run(wanted: Wanted, connection: Connection, document: PolicyDocument | None
             _tell(running, wanted, time.monotonic() - started)
             if wanted.demo:
                 _play_demo(running)
-            return _stay(running, ending)
-        except WorkerEnded as error:
+            _stay(running)
+        except (ClusterError, WorkerEnded, BrokerEnded) as error:
             ending.begin()
+            if broker is not None and broker.ended(within=_ENDING_S):
+                if worker is not None:
+                    worker.kill()  # without a broker it would wait for acknowledgements that never come
+                say(broker.ended_in_words())
+                return 1
+            if not isinstance(error, WorkerEnded):
+                raise
             say(str(error))
             return 1
         except KeyboardInterrupt:
@@ -132,6 +149,9 @@ def _worker(wanted: Wanted, connection: Connection, ending: Ending, progress: Pr
     try:
         worker.start(lambda: progress("Starting the worker"))
         yield worker
+    except ClusterError:
+        worker.kill()  # without a broker it would wait for one
+        raise
     finally:
         worker.stop()
 
@@ -152,21 +172,25 @@ def _play_demo(running: _Running) -> None:
     try:
         play_recordings(running.connection, DEFAULT_SPEED)
     except (ClusterError, Mistake) as error:
+        if running.broker is not None and running.broker.ended(within=_ENDING_S):
+            raise BrokerEnded from error
         say(f"the demo did not come to its end: {error}")
     else:
         print("\nLoopwarden stays up: Ctrl-C stops all of it.")
 
 
-def _stay(running: _Running, ending: Ending) -> int:
-    """Wait for the unexpected; signals end it from outside."""
+def _stay(running: _Running) -> NoReturn:
+    """Look after broker and worker; signals end it from outside.
+
+    Raises:
+        BrokerEnded: the broker did; the worker cannot do without.
+        WorkerEnded: the worker did, again and again.
+    """
+    restarts = Restarts(running.worker)
     while True:
-        if running.broker is not None and running.broker.exit_code is not None:
-            ending.begin()
-            running.worker.kill()  # without a broker it would wait for acknowledgements that never come
-            say(f"the broker ended by itself with exit code {running.broker.exit_code}: see {running.broker.log_file}")
-            return 1
-        if running.worker.exit_code is not None:
-            raise WorkerEnded(running.worker.ended_in_words())
+        if running.broker is not None and running.broker.ended():
+            raise BrokerEnded
+        restarts.look()
         time.sleep(_LOOK_S)
 
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from loopwarden.broker.process import spawn
+from loopwarden.broker.process import kill, spawn, stop
+from loopwarden.cli.mistakes import Mistake
 from loopwarden.client import Connection, following
 
 _READY_S: Final = 120.0
@@ -59,15 +60,12 @@ class LocalWorker:
         Raises:
             WorkerEnded: it ended instead, or it takes too long.
             ClusterError: the broker or a topic is not there.
+            Mistake, SettingsError: as `launch`.
         """
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._log_start = self.log_file.stat().st_size if self.log_file.exists() else 0
         # Whoever takes over a partition says in `loop-progress` how far it is judged.
         with following(self._connection, self._connection.topics().progress.name) as follower:
             follower.start("now")
-            self._process = spawn(
-                [sys.executable, "-m", "loopwarden.worker"], self.log_file, environment=self._environment()
-            )
+            self.launch()
             missing = set(follower.partitions)
             deadline = time.monotonic() + _READY_S
             while missing:
@@ -78,23 +76,43 @@ class LocalWorker:
                 if time.monotonic() > deadline:
                     raise WorkerEnded(f"the worker was not ready in {_READY_S:.0f} s; {self._log_in_words()}")
 
+    def check(self) -> None:
+        """Look at its settings, as it will itself.
+
+        Raises:
+            MissingExtra: its packages are not installed.
+            SettingsError: a variable of the environment has a value that cannot be.
+        """
+        from loopwarden.worker import Settings
+
+        Settings.from_environment(self._environment())
+
+    def launch(self) -> None:
+        """Start it and return at once.
+
+        Raises:
+            Mistake: the folder cannot be written.
+            SettingsError: as `check`.
+        """
+        self.check()
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._log_start = self.log_file.stat().st_size if self.log_file.exists() else 0
+            self._process = spawn(
+                [sys.executable, "-m", "loopwarden.worker"], self.log_file, environment=self._environment()
+            )
+        except OSError as error:
+            raise Mistake(f"{self._folder}: the worker's log and data must have a folder here, got {error}") from error
+
     def stop(self, timeout: float = _STOP_S) -> None:
         """Let it make durable what it judged and end; kill it after `timeout` seconds, which loses nothing either."""
-        if self._process is None:
-            return
-        self._process.terminate()
-        try:
-            self._process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            pass
-        finally:
-            self.kill()
+        if self._process is not None:
+            stop(self._process, timeout)
 
     def kill(self) -> None:
         """End it at once."""
         if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+            kill(self._process)
 
     def ended_in_words(self) -> str:
         """Say how it ended, and what it said last."""

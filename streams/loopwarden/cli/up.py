@@ -61,8 +61,8 @@ def up(
     """Start all of it on this machine: Apache Kafka, the topics, one worker. Ctrl-C stops all of it.
 
     Nothing has to be installed: Java comes with the package, and Kafka is fetched once (45 MB). It listens on loopback
-    only, and its data stay on disk: started again, it goes on with them. Ctrl-C again hurries the end; nothing that was
-    acknowledged is lost by that.
+    only, and its data stay on disk: started again, it goes on with them. A worker that ends by itself is started again.
+    Ctrl-C again hurries the end; nothing that was acknowledged is lost by that.
 
     Examples:
 
@@ -74,8 +74,8 @@ def up(
 
         loopwarden up --broker kafka://kafka-1:9092
 
-    Exit code 0 after Ctrl-C or SIGTERM; 1 where the worker or the broker ended by itself, or the policy was refused;
-    2 where something cannot be started.
+    Exit code 0 after Ctrl-C or SIGTERM; 1 where the broker ended by itself, or the worker again and again, or the
+    policy was refused; 2 where something cannot be started.
     """
     from loopwarden.cli.installation import Wanted, bring_up
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
 import sys
 import time
@@ -17,6 +19,8 @@ from loopwarden.broker import LocalBroker
 from loopwarden.broker.ports import free_port
 from loopwarden.client import Connection, admin_client, create_topics, read_archive
 from loopwarden_schemas.topics import declared_topics
+
+from .conftest import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 
@@ -113,24 +117,106 @@ def test_killed_it_leaves_nothing_behind(beside: Callable[..., Any]) -> None:
             time.sleep(0.05)
 
 
-def test_a_worker_that_ends_by_itself_ends_it_and_is_told(beside: Callable[..., Any]) -> None:
-    with beside("ends-") as up:
+def test_a_worker_that_is_killed_is_started_again_and_goes_on(beside: Callable[..., Any], tmp_path: Path) -> None:
+    with beside("again-") as up:
+        up.wait_for("Ctrl-C stops all of it.")
+        [first] = up.others()
+        os.kill(first, signal.SIGKILL)
+        up.wait_for("the worker ended by itself with exit code -9: it is started again in 0.5 s")
+        [second] = _next_worker(up, first)
+        assert second != first
+        log = tmp_path / "data" / "worker.log"
+        wait_until(lambda: log.read_text().count("ready, judging partitions") == 2, log.read_text)
+        up.interrupt()
+        assert up.exit_code() == 0
+        assert up.others() == {}
+
+
+def test_a_worker_that_ends_soon_again_and_again_is_given_up(beside: Callable[..., Any]) -> None:
+    with beside("given-up-") as up:
         up.wait_for("Ctrl-C stops all of it.")
         [worker] = up.others()
         os.kill(worker, signal.SIGKILL)
+        for _ in range(4):
+            [worker] = _next_worker(up, worker)
+            os.kill(worker, signal.SIGKILL)
         assert up.exit_code() == 1
-        assert "the worker ended by itself with exit code -9" in up.err
-        assert "worker.log, says:" in up.err
+        assert re.findall(r"started again in (\S+) s", up.err) == ["0.5", "1", "2", "4"]
+        assert "the worker ended by itself with exit code -9; its log, " in up.err
+        assert "it ended 5 times in a row" in up.err
+        assert up.others() == {}
 
 
-def test_a_broker_that_ends_by_itself_ends_it_and_is_told(own: Callable[..., Any]) -> None:
-    with own() as up:
+def _broken_folder(data: Path) -> str:
+    (data / "worker").symlink_to(data / "nowhere" / "at-all")
+    return "LOOPWARDEN_DATA_DIR: must be a folder that can be written"
+
+
+def _no_folder(data: Path) -> str:
+    (data / "worker").touch()
+    return "LOOPWARDEN_DATA_DIR: must be a folder, got "
+
+
+@pytest.mark.parametrize(("break_it", "code"), [(_broken_folder, 1), (_no_folder, 2)])
+def test_a_worker_that_cannot_begin_with_its_settings_is_not_started_again(
+    beside: Callable[..., Any], tmp_path: Path, break_it: Callable[[Path], str], code: int
+) -> None:
+    with beside("no-folder-") as up:
         up.wait_for("Ctrl-C stops all of it.")
+        [worker] = up.others()
+        shutil.rmtree(tmp_path / "data" / "worker")
+        told = break_it(tmp_path / "data")
+        os.kill(worker, signal.SIGKILL)
+        assert up.exit_code() == code
+        assert up.err.count("started again") == 1
+        assert told in up.err
+        assert up.others() == {}
+
+
+def _next_worker(up: Any, former: int) -> list[int]:
+    found: list[int] = []
+
+    def another() -> bool:
+        found[:] = [each for each in up.others() if each != former]
+        return bool(found)
+
+    wait_until(another, lambda: up.err)
+    return found
+
+
+@pytest.mark.parametrize("at", ["Creating topics", "Starting the worker", "Ctrl-C stops all of it."])
+def test_a_broker_of_its_own_that_ends_by_itself_ends_it_and_is_told(own: Callable[..., Any], at: str) -> None:
+    with own() as up:
+        up.wait_for(at)
         [kafka] = [number for number, line in up.others().items() if "kafka.Kafka" in line]
         os.kill(kafka, signal.SIGKILL)
         assert up.exit_code() == 1
-        assert "the broker ended by itself with exit code -9" in up.err
+        assert "the broker started here ended by itself with exit code -9; its log, " in up.err
+        assert "kafka.log, ends with:" in up.err
+        assert "Is it running?" not in up.err
         assert up.others() == {}
+
+
+def test_a_broker_of_its_own_that_dies_while_it_starts_is_told(own: Callable[..., Any]) -> None:
+    with own() as up:
+        up.wait_for("Starting Apache Kafka")
+        wait_until(lambda: any("kafka.Kafka" in line for line in up.others().values()), lambda: up.err)
+        [kafka] = [number for number, line in up.others().items() if "kafka.Kafka" in line]
+        os.kill(kafka, signal.SIGKILL)
+        assert up.exit_code() == 2
+        assert "Apache Kafka stopped while it started, with exit code -9; its log, " in up.err
+        assert "Is it running?" not in up.err
+        assert up.others() == {}
+
+
+def test_a_wrong_setting_of_the_worker_is_told_before_anything_starts(
+    own: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LOOPWARDEN_HELD_RUNS", "many")
+    with own() as up:
+        assert up.exit_code() == 2
+        assert up.err.startswith("loopwarden: LOOPWARDEN_HELD_RUNS: must be")
+    assert not (tmp_path / "data").exists()
 
 
 def test_topics_that_the_worker_refuses_end_it(beside: Callable[..., Any], broker: LocalBroker, tmp_path: Path) -> None:
