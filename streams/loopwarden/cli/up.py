@@ -17,8 +17,9 @@ def default_data_dir() -> Path:
     Linux; on macOS `~/Library/Application Support/loopwarden`."""
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Application Support" / "loopwarden"
-    data_home = os.environ.get("XDG_DATA_HOME")
-    return (Path(data_home) if data_home else Path.home() / ".local" / "share") / "loopwarden"
+    data_home = Path(os.environ.get("XDG_DATA_HOME", ""))
+    # The XDG base directory specification has relative paths ignored.
+    return (data_home if data_home.is_absolute() else Path.home() / ".local" / "share") / "loopwarden"
 
 
 def up(
