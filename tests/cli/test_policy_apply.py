@@ -87,7 +87,19 @@ def test_applied_again_after_a_failure_it_completes_what_is_missing(
         f"policy {number} was archived already; completed in 2 partitions where it was missing: 0, 2\n",
     )
     assert _in_force(policy) == (0, [number] * 3)
-    assert f"policy {number} is in force in all 3 partitions already" in policy("apply", strict, "--why", "again").out
+    assert f"policy {number} was archived by Ada with the reason 'new', and only completed now" in ran.err
+
+
+def test_another_reason_for_the_policy_in_force_is_recorded(policy: Callable[..., Any], strict: Path) -> None:
+    policy("apply", strict, "--why", "first", "--by", "Ada")
+    again = policy("apply", strict, "--why", "first", "--by", "Ada")
+    assert (again.out, again.err) == ("policy 0 is in force in all 3 partitions already\n", "")
+    reviewed = policy("apply", strict, "--why", "reviewed in June", "--by", "Grace")
+    assert reviewed.code == 0
+    assert reviewed.out.startswith("policy 1 is in force in all 3 partitions: the same as policy 0, archived again")
+    assert _in_force(policy) == (0, [1] * 3)
+    assert "by Grace: reviewed in June" in policy("show").err
+    assert "by Ada: first" in policy("show", "0").err
 
 
 def test_a_policy_may_come_on_standard_input(policy: Callable[..., Any]) -> None:

@@ -82,12 +82,31 @@ def test_the_worker_reads_the_archived_document(connection: Connection, strict: 
     assert (record.offset, document.digest) == (applied.policy.number, applied.policy.document.digest)
 
 
-def test_applying_the_same_policy_again_changes_nothing(connection: Connection, strict: dict[str, Any]) -> None:
+def test_applying_the_same_policy_again_for_the_same_reason_changes_nothing(
+    connection: Connection, strict: dict[str, Any]
+) -> None:
     _apply(connection, strict)
-    again = _apply(connection, strict, "again")
+    again = _apply(connection, strict)
     assert (again.newly_archived, again.written, again.already) == (False, [], [0, 1, 2])
     assert len(read_archive(connection)) == 1
     assert {len(numbers) for numbers in _applied_events(connection).values()} == {1}
+
+
+def test_a_policy_in_force_that_is_applied_for_another_reason_is_archived_again_with_it(
+    connection: Connection, strict: dict[str, Any]
+) -> None:
+    first = _apply(connection, strict, "first").policy
+    again = _apply(connection, strict, "reviewed")
+    assert (again.newly_archived, again.written, again.confirms) == (True, [0, 1, 2], first.number)
+    assert [policy.why for policy in read_archive(connection)] == ["first", "reviewed"]
+    assert again.policy.document.digest == first.document.digest
+    assert _numbers(connection) == [again.policy.number] * 3
+    document = PolicyDocument.from_value(strict)
+    other = apply_policy(connection, document, by="another", why="reviewed", ts=1001)
+    assert (other.confirms, other.policy.by) == (again.policy.number, "another")
+    only_in_force = apply_policy(connection, document, by="tester", why="at the start", ts=1002, confirm=False)
+    assert (only_in_force.newly_archived, only_in_force.written) == (False, [])
+    assert len(read_archive(connection)) == 3
 
 
 def test_after_a_failure_applying_again_writes_only_what_is_missing(

@@ -103,7 +103,7 @@ def _run(wanted: Wanted, connection: Connection, document: PolicyDocument | None
                     document = None  # Somebody has applied a policy before: the first one was theirs.
                 if document is not None:
                     progress("Applying the policy")
-                    said = applied_in_words(apply_document(connection, document, None, _WHY))
+                    said = applied_in_words(apply_document(connection, document, None, _WHY, confirm=False))
                 worker = stops.enter_context(_worker(wanted, connection, ending, progress))
             running = _Running(connection, topics, broker, worker)
             if document is not None:

@@ -22,8 +22,9 @@ def policy_apply(
 
     It holds for the runs that begin from now on; a run that has begun keeps its own. A policy with a mistake is
     refused, with file, line and path, and the policy in force stays. Applied again after a failure, the same policy
-    goes on with what is missing; applied again without one, it changes nothing. Of a whole OpenClaw configuration only
-    the blocks loopDetection and loopwarden are archived.
+    goes on with what is missing; applied again without one, for another reason or by somebody else, it is archived
+    again for that, and else changes nothing. Of a whole OpenClaw configuration only the blocks loopDetection and
+    loopwarden are archived.
 
     Example:
 

@@ -1,7 +1,8 @@
 """Putting a policy into force: into the archive, then into every partition of `agent-events`. (design.md, "Policy".)
 
 A failure on the way leaves some partitions with the former policy. Applying the same policy again then goes on with the
-number it has, and writes what is missing.
+number it has, and writes what is missing. A policy that is in force everywhere and is applied for another reason, or by
+somebody else, is a decision of its own: it is archived again, so that whoever asks later finds every reason given.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class Applied(NamedTuple):
 
     Attributes:
         policy: As it is archived.
-        newly_archived: Whether it was not the newest of the archive already.
+        newly_archived: Whether it was archived now; if not, what the archive says of who and why stays.
+        confirms: The number of the same policy that was in force everywhere before; None: another one was, or none.
         written: The partitions into which `policy.applied` was written now.
         already: The partitions where it was in force.
     """
@@ -40,10 +42,18 @@ class Applied(NamedTuple):
     newly_archived: bool
     written: list[int]
     already: list[int]
+    confirms: int | None = None
 
 
 def apply_policy(
-    connection: Connection, document: PolicyDocument, *, by: str, why: str, ts: int, progress: Progress = silent
+    connection: Connection,
+    document: PolicyDocument,
+    *,
+    by: str,
+    why: str,
+    ts: int,
+    confirm: bool = True,
+    progress: Progress = silent,
 ) -> Applied:
     """Archive a policy, unless it is the archive's newest, and write `policy.applied` wherever it is not in force.
 
@@ -53,6 +63,7 @@ def apply_policy(
         by: Who applies it.
         why: For whoever asks later.
         ts: Now, in milliseconds since the epoch.
+        confirm: Archive a policy that is in force everywhere again, where `by` or `why` is another.
         progress: Told while the log is read.
 
     Raises:
@@ -62,20 +73,22 @@ def apply_policy(
     """
     document = own_part(document)
     archive = read_archive(connection)
+    confirms = None
     if archive and archive[-1].document.digest == document.digest:
         policy = archive[-1]
         states = policies_in_force(connection, archive, progress)
         missing = [state.partition for state in states if state.number != policy.number]
-        already = [state.partition for state in states if state.number == policy.number]
-        write_applied(connection, policy, missing, ts)
-        return Applied(policy, False, missing, already)
+        if missing or not confirm or (policy.by, policy.why) == (by, why):
+            write_applied(connection, policy, missing, ts)
+            return Applied(policy, False, missing, [each.partition for each in states if each.number == policy.number])
+        confirms = policy.number
     with following(connection, connection.topics().events.name) as follower:
         log_ends = follower.ends()
     number = append_policy(connection, document, by=by, why=why, ts=ts, log_ends=log_ends)
     # Read again: the number counts only if it is there.
     policy = archived(read_archive(connection), number)
     write_applied(connection, policy, sorted(log_ends), ts)
-    return Applied(policy, True, sorted(log_ends), [])
+    return Applied(policy, True, sorted(log_ends), [], confirms)
 
 
 def write_applied(connection: Connection, policy: ArchivedPolicy, partitions: Iterable[int], ts: int) -> None:
