@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import signal
+import time
+from typing import Any
 
 from loopwarden.worker.run import Sparingly
 
@@ -13,3 +16,13 @@ def test_the_same_line_comes_once_in_a_while_only() -> None:
     records = [logging.LogRecord("aiokafka", logging.ERROR, "", 0, line, (), None) for line in lines]
     assert [sparingly.filter(record) for record in records] == [True, False, True]
     assert all(Sparingly(seconds=0).filter(record) for record in records)
+
+
+def test_a_worker_that_was_paused_for_a_while_says_so_calmly(installation: Any) -> None:
+    worker = installation.start_worker()
+    worker.wait_for_log("ready, judging partitions")
+    worker.signal(signal.SIGSTOP)
+    time.sleep(4)  # longer than Faust's threads wait for one another
+    worker.signal(signal.SIGCONT)
+    worker.wait_for_log("[WARNING] this worker did not run for some seconds")
+    assert "keepalive" not in worker.log
