@@ -67,7 +67,7 @@ def test_one_damaged_line_does_not_hide_the_others(run: Callable[..., Ran], tmp_
 def test_a_file_without_anything_in_it_is_said_to_be_empty(run: Callable[..., Ran], tmp_path: Path) -> None:
     file = tmp_path / "runs.jsonl"
     file.write_bytes(b"\n\n")
-    assert f"{file}: is empty: there was nothing to read" in run("judge", file).err
+    assert f"{file}: is empty: there was nothing to judge" in run("judge", file).err
     ran = run("import", "sessions", file)
     assert (ran.code, ran.err) == (
         2,

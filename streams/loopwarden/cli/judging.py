@@ -8,11 +8,12 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from loopwarden.cli.fitting import terminal_width
 from loopwarden.cli.policy_source import fleet_policy
 from loopwarden.cli.reading import Reading
 from loopwarden.cli.summary import Summary
 from loopwarden.cli.terminal import say
-from loopwarden.cli.verdict_rows import HEADER, row
+from loopwarden.cli.verdict_rows import header, row
 from loopwarden.importers import open_source
 from loopwarden.replay import Folded, Folder
 from loopwarden_schemas.codec import verdict_json
@@ -29,6 +30,7 @@ def judge_file(file: str, policy: str | None, agent: str | None, shown: Shown, v
     """
     folder = Folder(fleet_policy(policy), agent)
     summary = Summary()
+    width = terminal_width()
     with open_source(file) as source:
         reading = Reading(source, verbose)
         rows = 0
@@ -39,26 +41,28 @@ def judge_file(file: str, policy: str | None, agent: str | None, shown: Shown, v
                 reading.refuse(item.line, f"{folded.rejected.reason}: {folded.rejected.detail}")
             if folded.armed and verbose:
                 reading.tell(f"post-compaction guard armed for {folded.armed} attempts")
-            for line in _lines(folded, shown):
+            for line in _lines(folded, shown, width):
                 if shown == "table" and not rows:
-                    reading.write(HEADER.encode())
+                    reading.write(header(width).encode())
                 rows += 1
                 reading.write(line)
     sys.stdout.flush()
     reading.conclude()
+    if reading.found_nothing:
+        say(f"{reading.name}: is empty: there was nothing to judge")
     if shown == "table":
         print(f"{'' if rows else 'no verdicts; '}{summary.text()}")
     _tell_what_limits_it(folder, summary)
     return 1 if reading.bad else 0
 
 
-def _lines(folded: Folded, shown: Shown) -> Iterator[bytes]:
+def _lines(folded: Folded, shown: Shown, width: int | None) -> Iterator[bytes]:
     if shown == "decisions":
         yield from map(msgspec.json.encode, folded.decisions)
     elif shown == "verdicts":
         yield from map(verdict_json, folded.verdicts)
     else:
-        yield from (row(verdict).encode() for verdict in folded.verdicts)
+        yield from (row(verdict, width).encode() for verdict in folded.verdicts)
 
 
 def _tell_what_limits_it(folder: Folder, summary: Summary) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgpack
 
+from loopwarden.cli.fitting import terminal_width
 from loopwarden.cli.mistakes import Mistake
 from loopwarden.cli.plays import Play, file_play, recorded_play
 from loopwarden.cli.scoreboard import Scoreboard
@@ -56,7 +57,7 @@ def _play(connection: Connection, play: Play, speed: float) -> int:
     from rich.console import Console
 
     topics = connection.topics()
-    board = Scoreboard(play)
+    board = Scoreboard(play, terminal_width())
     console = Console(highlight=False, soft_wrap=True)
     with ExitStack() as open_:
         verdicts = open_.enter_context(following(connection, topics.verdicts.name))
@@ -68,7 +69,7 @@ def _play(connection: Connection, play: Play, speed: float) -> int:
         stage.perform(speed, bar)
         stage.wait_for_the_end(bar)
         bar.stop()
-    console.print(board.table())
+    console.print(board.table(console.width))
     console.print(board.sentence())
     if not board.verdicts:
         console.print("no verdicts: no run loops, or no policy is in force that turns the detectors on;")

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from loopwarden.cli.fitting import fitting_table
 from loopwarden.cli.scanning import scanning_bar
 from loopwarden.cli.terminal import plural, printable, say
 from loopwarden.client import ArchivedPolicy, Connection, InForce, policies_in_force, read_archive
@@ -77,14 +78,14 @@ def _as_json(state: InForce, policies: dict[int, ArchivedPolicy]) -> dict[str, A
 
 def _table(states: list[InForce]) -> None:
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table("partition", "policy", "at offset", "applied")
+    rows = []
     for state in states:
         if state.number is None or state.append_time is None:
-            table.add_row(str(state.partition), "none" if state.certain else "not in the log any more", "-", "-")
+            rows.append((str(state.partition), "none" if state.certain else "not in the log any more", "-", "-"))
             continue
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.append_time / 1000))
         number = str(state.number) if state.certain else f"{state.number}, or a newer one no longer in the log"
-        table.add_row(str(state.partition), number, str(state.offset), when)
-    Console().print(table)
+        rows.append((str(state.partition), number, str(state.offset), when))
+    console = Console(highlight=False)
+    console.print(fitting_table(("partition", "policy", "at offset", "applied"), rows, console.width))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from loopwarden.cli.fitting import fitting_table
 from loopwarden.cli.policy_source import told_policy
 from loopwarden.cli.terminal import plural, printable, say
 from loopwarden_schemas.policy import PolicyDocument
@@ -27,16 +28,13 @@ def check_policy(file: str, agent: str | None) -> int:
 
 def _show(file: str, document: PolicyDocument, agent: str | None) -> None:
     from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
     policy = document.resolve(agent)
     whose = "agents without settings of their own" if agent is None else f"agent {printable(agent)}"
     print(f"{printable(file)}: the policy for {whose}")
-    table = Table("setting", "value", "origin")
-    for setting in effective(document, agent):
-        table.add_row(setting.path, _value(setting.value), Text(_origin(setting)))
-    Console(file=sys.stdout).print(table)
+    rows = [(setting.path, _value(setting.value), _origin(setting)) for setting in effective(document, agent)]
+    console = Console(file=sys.stdout, highlight=False)
+    console.print(fitting_table(("setting", "value", "origin"), rows, console.width))
     digest = own_part(document).digest
     print(f"document digest  {digest}   (of the file's policy, as it is archived: policy.applied carries it)")
     print(f"policy digest    {policy.digest}   (of the values above: verdicts carry it)")

@@ -54,6 +54,11 @@ class Reading:
         finally:
             self._bar.hide()
 
+    @property
+    def found_nothing(self) -> bool:
+        """Whether the file had nothing in it, so far."""
+        return not (self._good or self.bad or self.left_out)
+
     def refuse(self, line: int, reason: str) -> None:
         """Count and tell a bad line."""
         self.bad += 1
@@ -83,8 +88,6 @@ class Reading:
             say(f"{self.name}: {plural(self.left_out.total(), 'item')} left out, --verbose shows what")
         for what, count in sorted(self.left_out.items()) if self._verbose else ():
             say(f"{self.name}: left out {count:,} times: {what}")
-        if not (self._good or self.bad or self.left_out):
-            say(f"{self.name}: is empty: there was nothing to read")
 
     def _leave_out(self, item: LeftOut) -> None:
         self.left_out[item.what] += 1

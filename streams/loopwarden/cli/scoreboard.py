@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from loopwarden.cli.fitting import fitting_table, gaps
 from loopwarden.cli.plays import Play, Run
 from loopwarden.cli.terminal import plural, printable
 from loopwarden_schemas.structs import Verdict
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import RenderableType
     from rich.text import Text
 
 _ROWS: Final = 25
@@ -29,8 +30,10 @@ class _Tally:
 class Scoreboard:
     """Counts the verdicts of a play, each once."""
 
-    def __init__(self, play: Play) -> None:
+    def __init__(self, play: Play, line_width: int | None = None) -> None:
+        """`line_width` is what a line of a verdict may have; None: any."""
         self._play = play
+        self._line_width = line_width
         self._seen: set[str] = set()
         self._tallies = {run_id: _Tally() for run_id in play.runs}
         self._width = min(_NAME_WIDTH, max((len(run.name) for run in play.runs.values()), default=0))
@@ -62,11 +65,16 @@ class Scoreboard:
 
         what = "order" if verdict.phase == "order" and verdict.action == "block" else verdict.action
         count = "" if verdict.count is None else f"{verdict.detector} {verdict.count}/{verdict.threshold}"
-        line = Text(f"{self._name(run):<{self._width}}  call {call:>3}  {printable(verdict.tool or '-'):<10.10}  ")
-        line.append(f"{what:<5}", style=_COLORS[what])
-        line.append(f"  {count:<30}")
-        line.append(self._beside(what, run, call), style="dim")
-        return line
+        parts = [
+            Text(f"{self._name(run):<{self._width}}"),
+            Text(f"call {call:>3}"),
+            Text(f"{printable(verdict.tool or '-'):<10.10}"),
+            Text(f"{what:<5}", style=_COLORS[what]),
+            Text(f"{count:<30}"),
+            Text(self._beside(what, run, call), style="dim"),
+        ]
+        before = gaps([part.cell_len for part in parts], self._line_width)
+        return Text("").join(each for gap, part in zip(before, parts, strict=True) for each in (Text(gap), part))
 
     def _name(self, run: Run) -> str:
         name = printable(run.name)
@@ -82,26 +90,21 @@ class Scoreboard:
             return f"{refuser} let it go on for {plural(left, 'call')}" if left else ""
         return {"order": "from here on it is not to be run", "clear": "it may be run again"}.get(what, "")
 
-    def table(self) -> Table:
+    def table(self, width: int) -> RenderableType:
         """Return what became of each run, those with the most verdicts first where not all find room."""
-        from rich.table import Table
-
-        refuser = self._play.refuser
-        table = Table()
-        table.add_column("run", no_wrap=True, min_width=self._width)
-        compared = (f"refused by {refuser}", "the same?") if self._any_refused else ()
-        for column in ("calls", "warned", "blocked", *compared, "aborted at"):
-            table.add_column(column)
+        compared = (f"refused by {self._play.refuser}", "the same?") if self._any_refused else ()
         found = [run_id for run_id, tally in self._tallies.items() if tally.verdicts]
         order = sorted(found, key=lambda run_id: -self._tallies[run_id].verdicts)
         shown = order[:_ROWS] if len(self._tallies) > _ROWS else list(self._tallies)
-        for run_id in shown:
-            run, tally = self._play.runs[run_id], self._tallies[run_id]
-            aborted = "-" if tally.aborted_at is None else f"call {tally.aborted_at}"
-            counts = (str(run.calls), str(len(tally.warned)), str(len(tally.blocked)))
-            both = (str(len(run.refused)), _same(tally.blocked, run.refused)) if self._any_refused else ()
-            table.add_row(self._name(run), *counts, *both, aborted)
-        return table
+        columns = ("run", "calls", "warned", "blocked", *compared, "aborted at")
+        return fitting_table(columns, [self._row(run_id) for run_id in shown], width)
+
+    def _row(self, run_id: str) -> list[str]:
+        run, tally = self._play.runs[run_id], self._tallies[run_id]
+        counts = (str(run.calls), str(len(tally.warned)), str(len(tally.blocked)))
+        both = (str(len(run.refused)), _same(tally.blocked, run.refused)) if self._any_refused else ()
+        aborted = "-" if tally.aborted_at is None else f"call {tally.aborted_at}"
+        return [self._name(run), *counts, *both, aborted]
 
     def sentence(self) -> str:
         """Return the sum of it."""

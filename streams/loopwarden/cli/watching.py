@@ -6,10 +6,13 @@ import sys
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 import typer
+from rich.cells import cell_len
 
+from loopwarden.cli.fitting import gaps, terminal_width
 from loopwarden.cli.terminal import printable, say
 from loopwarden.client import Connection, Follower, Record, following
 from loopwarden_schemas.codec import decode_verdict, verdict_json
@@ -39,26 +42,29 @@ def watch_verdicts(connection: Connection, wanted: Wanted, as_json: bool, from_b
     Raises:
         ClusterError: the broker is not there, or goes away.
     """
+    # Also while it connects: whoever presses Ctrl-C got what was asked for.
+    with suppress(KeyboardInterrupt), following(connection, connection.topics().verdicts.name) as follower:
+        _print_verdicts(follower, connection, wanted, as_json, from_beginning or not follow, follow)
+
+
+def _print_verdicts(
+    follower: Follower, connection: Connection, wanted: Wanted, as_json: bool, from_beginning: bool, follow: bool
+) -> None:
     topic = connection.topics().verdicts.name
-    from_beginning = from_beginning or not follow
-    with following(connection, topic) as follower:
-        seen: OrderedDict[str, None] = OrderedDict()
-        try:
-            batches = _records(follower, wanted.run, from_beginning, follow)
-            which = "from its beginning" if from_beginning else "from now on"
-            say(f"{topic} at {connection.bootstrap_servers} {which}{' (Ctrl-C ends)' if follow else ' to its end'}")
-            for records in batches:
-                for record in records:
-                    verdict = _verdict(record, topic)
-                    if verdict is None or verdict.verdict_id in seen or not wanted.includes(verdict):
-                        continue
-                    seen[verdict.verdict_id] = None
-                    if len(seen) > _IDS_REMEMBERED:
-                        seen.popitem(last=False)
-                    _show(verdict, record, as_json)
-                sys.stdout.flush()
-        except KeyboardInterrupt:
-            return
+    seen: OrderedDict[str, None] = OrderedDict()
+    batches = _records(follower, wanted.run, from_beginning, follow)
+    which = "from its beginning" if from_beginning else "from now on"
+    say(f"{topic} at {connection.bootstrap_servers} {which}{' (Ctrl-C ends)' if follow else ' to its end'}")
+    for records in batches:
+        for record in records:
+            verdict = _verdict(record, topic)
+            if verdict is None or verdict.verdict_id in seen or not wanted.includes(verdict):
+                continue
+            seen[verdict.verdict_id] = None
+            if len(seen) > _IDS_REMEMBERED:
+                seen.popitem(last=False)
+            _show(verdict, record, as_json)
+        sys.stdout.flush()
 
 
 def _records(follower: Follower, run: str | None, from_beginning: bool, follow: bool) -> Iterator[list[Record]]:
@@ -86,9 +92,17 @@ def _show(verdict: Verdict, record: Record, as_json: bool) -> None:
     seconds, milliseconds = divmod(record.timestamp, 1000)
     clock = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(seconds))}.{milliseconds:03d}"
     count = "-" if verdict.count is None else f"{verdict.count}/{verdict.threshold}"
-    action = typer.style(f"{verdict.action:<5}", fg=COLORS[verdict.action])
-    typer.echo(
-        f"{clock}  {action}  {verdict.phase:<7}  {verdict.reason:<25}  {printable(verdict.run_id)}"
-        f"  {printable(verdict.tool or '-')}  {count}"
-        f"  obeyed {verdict.obeyed}, disobeyed {verdict.disobeyed}  {printable(verdict.message)}"
-    )
+    parts = [
+        clock,
+        f"{verdict.action:<5}",
+        f"{verdict.phase:<7}",
+        f"{verdict.reason:<25}",
+        printable(verdict.run_id),
+        printable(verdict.tool or "-"),
+        count,
+        f"obeyed {verdict.obeyed}, disobeyed {verdict.disobeyed}",
+        printable(verdict.message),
+    ]
+    before = list(gaps([cell_len(part) for part in parts], terminal_width()))
+    parts[1] = typer.style(parts[1], fg=COLORS[verdict.action])
+    typer.echo("".join(gap + part for gap, part in zip(before, parts, strict=True)))
