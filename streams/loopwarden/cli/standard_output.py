@@ -48,6 +48,9 @@ def report_lost_output() -> None:
         sys.stdout = _text(line_buffering=False, encoding="utf-8", errors="strict")
     elif sys.stdout is sys.__stdout__ and isinstance(sys.stdout, io.TextIOWrapper):
         given = sys.stdout
+        # Unbuffered (-u) there is nothing between; the console of Windows has a raw stream of another kind.
+        if not isinstance(getattr(given.buffer, "raw", given.buffer), io.FileIO):
+            return
         given.flush()
         sys.stdout = _text(given.line_buffering or given.write_through, given.encoding, given.errors or "strict")
 

@@ -197,6 +197,16 @@ def test_a_broker_of_its_own_that_ends_by_itself_ends_it_and_is_told(own: Callab
         assert up.others() == {}
 
 
+def test_a_broker_of_its_own_that_ends_during_the_demo_is_told(own: Callable[..., Any]) -> None:
+    with own("--demo") as up:
+        up.wait_for("20 calls a second")
+        [kafka] = [number for number, line in up.others().items() if "kafka.Kafka" in line]
+        os.kill(kafka, signal.SIGKILL)
+        assert up.exit_code() == 1
+        assert "the broker started here ended by itself with exit code -9; its log, " in up.err
+        assert "Is it running?" not in up.err
+
+
 def test_a_broker_of_its_own_that_dies_while_it_starts_is_told(own: Callable[..., Any]) -> None:
     with own() as up:
         up.wait_for("Starting Apache Kafka")
