@@ -100,11 +100,6 @@ class Policy:
             table[ABORT_AFTER_BLOCKS] = self.abort_after_blocks
         return table
 
-    @classmethod
-    def from_table(cls, table: Mapping[str, Any]) -> Policy:
-        """Return the policy of a resolved table: the inverse of `to_table`."""
-        return replace(resolve(table), abort_after_blocks=positive_integer(table.get(ABORT_AFTER_BLOCKS)))
-
 
 def resolve(*layers: object) -> Policy:
     """Return the policy of `loopDetection` blocks laid over one another, later ones over earlier ones.

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from loopwarden.judge import overrides, verdicts
 from loopwarden.judge.calls import Step, fold_call
 from loopwarden.judge.orders import NO_CHANGES
-from loopwarden.judge.outcome import hash_call, identity
+from loopwarden.judge.outcome import hash_call
+from loopwarden.judge.redelivery import identity
 from loopwarden.judge.run_state import RunState, begin, begin_again
 from loopwarden_schemas.policy import PolicyDocument
 from loopwarden_schemas.structs import (
@@ -92,10 +93,10 @@ def _announce(state: RunState, event: ToolCallEvent, step: Step) -> Judged:
     if finding is not None and signature is not None:
         decisions.append(Decision(event.event_id, event.run_id, finding.action, finding.detector, finding.count))
         if step.evidence is not None:
-            published.append(verdicts.attempt(state, event, finding, *signature.key, step.evidence))
+            published.append(verdicts.attempt(state, event, finding, signature, step.evidence))
     if ending is not None and signature is not None:
         decisions.append(Decision(event.event_id, event.run_id, "abort", ending.detector, ending.count))
-        published.append(verdicts.abort(state, event, ending, *signature.key))
+        published.append(verdicts.abort(state, event, ending, signature))
         state.end(event.append_time, aborted=True)
     elif state.allowances.until and state.allowances.expire(event.append_time):
         published.extend(overrides.review(state, event))

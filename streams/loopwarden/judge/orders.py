@@ -15,12 +15,13 @@ from loopwarden.judge.detectors import decide_block
 from loopwarden.judge.findings import Finding
 from loopwarden.judge.window import Signature, Window
 from loopwarden_schemas.policy import Policy
+from loopwarden_schemas.structs import Scope
 
 
 class OrderKey(NamedTuple):
-    """What a block covers: one signature, or (without `args_hash`) a whole tool."""
+    """What a verdict covers: one signature, a whole tool (without `args_hash`), or the run."""
 
-    scope: str
+    scope: Scope
     tool: str
     args_hash: str
 
@@ -64,7 +65,7 @@ class Orders:
             self.tool is not None
             or window.tail >= warned_from
             or window.previous_tail >= warned_from
-            or (window.calls and window.calls[-1].unknown_tool is not None)
+            or window.ends_unknown
         ):
             # What alternated before the event and what alternates now is among the newest three: one event appends,
             # removes or changes one call.
@@ -80,17 +81,26 @@ class Orders:
         return self._ask_again(window, policy, allowances, list(window.signatures.values()))
 
     def _ask_again(
-        self, window: Window, policy: Policy, allowances: Allowances, candidates: list[Signature]
+        self, window: Window, policy: Policy, allowances: Allowances, candidates: Sequence[Signature]
     ) -> Changes:
         placed: list[tuple[OrderKey, Finding]] = []
         lifted: list[OrderKey] = []
-        if self.tool is not None or (window.calls and window.calls[-1].unknown_tool is not None):
-            self._ask_for_tool(window, policy, allowances, candidates, placed, lifted)
+        if self.tool is not None or window.ends_unknown:
+            before = self.tool
+            finding = self._ask_for_tool(window, policy, allowances)
+            if self.tool != before:
+                if before is not None:
+                    lifted.append(OrderKey("tool", before, ""))
+                if self.tool is not None and finding is not None:
+                    placed.append((OrderKey("tool", self.tool, ""), finding))
+                # What a tool's order covered or uncovers changes with it.
+                covered = [one for one in window.signatures.values() if one.tool in (before, self.tool)]
+                candidates = [*candidates, *covered]
         for signature in candidates:
             # A signature of which no call is left in the window has no streak, and nothing alternates with it.
             finding = decide_block(window, signature, policy)
             key = signature.key
-            if finding is not None and finding.scope == "call" and not allowances.covers(key[0]):
+            if finding is not None and finding.scope == "call" and not allowances.covers(signature.tool):
                 if key not in self.calls:
                     self.calls[key] = None
                     placed.append((OrderKey("call", *key), finding))
@@ -101,26 +111,14 @@ class Orders:
             return NO_CHANGES
         return sorted(placed, key=lambda order: order[0]), sorted(lifted)
 
-    def _ask_for_tool(
-        self,
-        window: Window,
-        policy: Policy,
-        allowances: Allowances,
-        candidates: list[Signature],
-        placed: list[tuple[OrderKey, Finding]],
-        lifted: list[OrderKey],
-    ) -> None:
-        newest = window.calls[-1].signature if window.calls else None
-        finding = decide_block(window, newest, policy) if newest is not None else None
-        tool = newest.tool if newest is not None and finding is not None and finding.scope == "tool" else None
-        if tool is not None and allowances.covers(tool):
-            tool = None
-        if tool == self.tool:
-            return
-        if self.tool is not None:
-            lifted.append(OrderKey("tool", self.tool, ""))
-        if tool is not None and finding is not None:
-            placed.append((OrderKey("tool", tool, ""), finding))
-        # What a tool's order covered or uncovers changes with it.
-        candidates.extend(one for key, one in window.signatures.items() if key[0] in (tool, self.tool))
-        self.tool = tool
+    def _ask_for_tool(self, window: Window, policy: Policy, allowances: Allowances) -> Finding | None:
+        """Bring the tool's order up to date, and return why it stands."""
+        self.tool = None
+        if not window.ends_unknown:
+            return None
+        newest = window.calls[-1].signature
+        finding = decide_block(window, newest, policy)
+        if finding is None or finding.scope != "tool" or allowances.covers(newest.tool):
+            return None
+        self.tool = newest.tool
+        return finding

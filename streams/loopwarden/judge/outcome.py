@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import UNSET
 
+from loopwarden.judge.redelivery import identity
 from loopwarden_schemas.digests import (
     digest,
     error_digest,
@@ -15,17 +16,7 @@ from loopwarden_schemas.digests import (
     normalise_tool,
     result_digest,
 )
-from loopwarden_schemas.structs import (
-    Compaction,
-    EventOfRun,
-    OperatorOverride,
-    RunFinished,
-    RunStarted,
-    ToolCallBlocked,
-    ToolCallEvent,
-    ToolCallFinished,
-    ToolCallStarted,
-)
+from loopwarden_schemas.structs import ToolCallEvent, ToolCallFinished
 
 NO_ARGUMENTS: Final = digest(None)
 """The `args_hash` of absent arguments."""
@@ -45,30 +36,11 @@ class Hashed:
         self.known_poll = known_poll
         self.call_id = call_id
         self.identity = identity
-        """See `identity`."""
+        """See `redelivery.identity`."""
         self.result: str | None = None
         """32 hexadecimal digits. None: the result is void."""
         self.unknown_tool: int | None = None
         """Hash of the tool's name, where the error says that there is no such tool."""
-
-
-_KIND: Final = {
-    RunStarted: id_hash(b"run.started"),
-    ToolCallStarted: id_hash(b"tool_call.started"),
-    ToolCallFinished: id_hash(b"tool_call.finished"),
-    ToolCallBlocked: id_hash(b"tool_call.blocked"),
-    Compaction: id_hash(b"compaction"),
-    RunFinished: id_hash(b"run.finished"),
-    OperatorOverride: id_hash(b"operator.override"),
-}
-"""64 mixed bits for each type of event; part of what is stored. Small numbers would not do: XXH3 of a short id under
-one seed is often that of another short id under a neighbouring seed."""
-
-
-def identity(event: EventOfRun, call_id: int | None = None) -> int:
-    """Return the 8-byte hash that a redelivery shares: of `event_id`, `type` and `call_id` (given as its hash)."""
-    kind = _KIND[type(event)]
-    return id_hash(event.event_id.encode(), kind if call_id is None else kind ^ call_id)
 
 
 def hash_call(event: ToolCallEvent) -> Hashed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Final
 
 from msgspec import UNSET
@@ -11,6 +10,7 @@ from loopwarden.judge.allowances import Allowances
 from loopwarden.judge.enforcement import Enforcement
 from loopwarden.judge.guard import Guard
 from loopwarden.judge.orders import Orders
+from loopwarden.judge.redelivery import Seen
 from loopwarden.judge.warnings import Warnings
 from loopwarden.judge.window import Window
 from loopwarden_schemas.policy import Policy, PolicyDocument
@@ -25,32 +25,8 @@ IDLE_MS: Final = 24 * 3600 * 1000
 ENDED_MS: Final = 3600 * 1000
 """After its end a run's events are counted, not judged, for this long."""
 
-MAX_SEEN: Final = 128
-"""How many of a run's newest events a redelivery is recognised among."""
-
 MAX_REMEMBERED: Final = 64
 """How many call ids are remembered that the window does not hold any more, or never held."""
-
-
-class Seen:
-    """The newest events of a run, to recognise redeliveries."""
-
-    __slots__ = ("identities", "order")
-
-    def __init__(self) -> None:
-        self.order: deque[int] = deque()
-        self.identities: set[int] = set()
-
-    def add(self, identity: int) -> bool:
-        """Remember an event, and forget the oldest for it; return False where it is known already."""
-        identities, order = self.identities, self.order
-        if identity in identities:
-            return False
-        if len(order) == MAX_SEEN:
-            identities.discard(order.popleft())
-        order.append(identity)
-        identities.add(identity)
-        return True
 
 
 class Remembered:

@@ -8,7 +8,8 @@ from typing import Any
 from loopwarden.judge.enforcement import Enforcement
 from loopwarden.judge.guard import Guard
 from loopwarden.judge.orders import Orders
-from loopwarden.judge.run_state import Remembered, RunState, Seen
+from loopwarden.judge.redelivery import Seen
+from loopwarden.judge.run_state import Remembered, RunState
 from loopwarden.judge.window import Signature, Window
 from loopwarden_schemas.policy import SETTINGS, Policy
 from loopwarden_schemas.state import (

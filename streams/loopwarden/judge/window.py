@@ -99,14 +99,16 @@ class Window:
         """Whether every call of the tail has an outcome and each side always the same one."""
         return not self.tail_pending and not self.tail_conflicts
 
+    @property
+    def ends_unknown(self) -> bool:
+        """Whether the newest call asked for a tool that does not exist."""
+        return bool(self.calls) and self.calls[-1].unknown_tool is not None
+
     def unknown_streak(self, tool: str) -> int:
         """Return how many of the newest calls, contiguously, are of this tool and failed with one unknown name (K)."""
-        if not self.calls:
+        if not self.ends_unknown or self.calls[-1].signature.tool != tool:
             return 0
-        newest = self.calls[-1]
-        if newest.unknown_tool is None or newest.signature.tool != tool:
-            return 0
-        return min(newest.unknown_streak, len(self.calls))
+        return min(self.calls[-1].unknown_streak, len(self.calls))
 
     def record(self, signature: Signature, call_id: int | None, event_id: str, lone: bool = False) -> Recorded | None:
         """Append a pending call; return the call that left the window for it."""

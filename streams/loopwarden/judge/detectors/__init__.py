@@ -33,7 +33,7 @@ def decide(window: Window, signature: Signature, policy: Policy) -> Finding | No
     if not policy.enabled:
         return None
     # Most calls end here: streak <= calls and alternation <= tail + 1, so below the lowest threshold nothing can fire.
-    if signature.streak >= policy.critical_threshold or (window.calls and window.calls[-1].unknown_tool is not None):
+    if signature.streak >= policy.critical_threshold or window.ends_unknown:
         detectors = DETECTORS
     elif signature.calls < policy.warning_threshold and window.tail + 1 < policy.warning_threshold:
         return None
@@ -49,11 +49,8 @@ def decide(window: Window, signature: Signature, policy: Policy) -> Finding | No
 def decide_block(window: Window, signature: Signature, policy: Policy) -> Finding | None:
     """Return why a call of the signature would be blocked, or None: it would go on, warned about or not."""
     # A block needs a streak or an alternation at the critical threshold, or unknown tools.
-    if (
-        signature.streak < policy.critical_threshold
-        and window.tail + 1 < policy.critical_threshold
-        and not (window.calls and window.calls[-1].unknown_tool is not None)
-    ):
+    critical = policy.critical_threshold
+    if signature.streak < critical and window.tail + 1 < critical and not window.ends_unknown:
         return None
     finding = decide(window, signature, policy)
     return finding if finding is not None and finding.action == "block" else None
