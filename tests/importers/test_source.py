@@ -33,6 +33,17 @@ def test_a_compressed_file_that_ends_in_the_middle_is_reported_after_what_could_
     assert bad(items)[-1].reason == "the compressed file ends in the middle: the rest of it is missing"
 
 
+def test_of_a_small_compressed_file_that_ends_in_the_middle_the_lines_before_the_cut_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "small.gz"
+    lines = b"".join(LINE.replace(b"read", os.urandom(8).hex().encode()) for _ in range(40))
+    file.write_bytes(gzip.compress(lines)[:-100])
+
+    items = read_file(file)
+
+    assert len(events(items)) > 10
+    assert bad(items)[-1].reason == "the compressed file ends in the middle: the rest of it is missing"
+
+
 def test_a_damaged_compressed_file_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "damaged.gz"
     content = bytearray(gzip.compress(LINE * 10))

@@ -3,6 +3,10 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
+import pytest
+
+from loopwarden.importers import BadLine
+
 from .reading import bad, events, items_of, read_file
 
 STARTED = {"type": "tool_call.started", "run_id": "r", "call_id": "c", "tool": "read", "args": {"path": "a"}}
@@ -82,3 +86,19 @@ def test_an_event_beyond_the_size_of_a_record_is_refused(tmp_path: Path) -> None
 
     assert bad([item])
     assert "too_large" in str(item)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"a": NaN}', "not JSON: NaN is none of its values (column 7); write null, or text"),
+        (b"[-Infinity]", "not JSON: Infinity is none of its values (column 3); write null, or text"),
+        (b'{"a": None}', "not JSON: None is none of its values (column 7); write null, or text"),
+        (b'{"a": "\xe9"}', "not JSON: must be UTF-8 text, got byte 0xe9 (byte 8)"),
+        (b"null", "an event must be an object, got null"),
+    ],
+)
+def test_what_other_languages_write_for_json_is_named(line: bytes, reason: str) -> None:
+    (item,) = items_of(line)
+    assert isinstance(item, BadLine)
+    assert item.reason == reason

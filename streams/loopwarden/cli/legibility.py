@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
 import orjson
 
-from loopwarden.importers import BadLine, Format, Item, Source
-from loopwarden.importers.formats import format_of
+from loopwarden.importers import Source
 from loopwarden.importers.items import InputError
-from loopwarden.importers.rows import Row
 
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _NO_TEXT: Final = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
@@ -42,29 +38,6 @@ def must_be_text(source: Source) -> None:
             f"{source.name}: must be text (JSON lines in UTF-8), but this is binary:"
             f" no line at its beginning is JSON, and byte {found.start()} is 0x{found[0].hex()}{_no_gzip(source)}"
         )
-
-
-def events_of(source: Source, expected: tuple[Format, ...]) -> Iterator[Item]:
-    """Return the events of a file, whatever its format, and what in it is no event.
-
-    Raises:
-        InputError: its format cannot be read, or is none of those `expected`.
-    """
-    found, rows = format_of(source)
-    if found not in expected:
-        names = " or ".join(one.name for one in expected)
-        raise InputError(f"{source.name}: must be {names}, but {_instead(found, list(islice(rows, _ROWS_LOOKED_AT)))}")
-    yield from found.read(rows)
-
-
-def _instead(found: Format, rows: list[Row | BadLine]) -> str:
-    values = [row.value for row in rows if isinstance(row, Row)]
-    if any(map(found.recognises, values)):
-        return f"this looks like {found.name}"
-    if values:
-        return "nothing in it looks like that"
-    bad = next((row for row in rows if isinstance(row, BadLine)), None)
-    return "this is empty" if bad is None else f"cannot be read as that: line {bad.line}: {bad.reason}"
 
 
 def _is_unmarked_utf16(first: bytes) -> bool:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from loopwarden.cli.legibility import events_of, must_be_text
+from loopwarden.cli.legibility import must_be_text
 from loopwarden.cli.progress import ReadingBar
 from loopwarden.cli.terminal import plural, say
-from loopwarden.importers import BadLine, Checked, Format, LeftOut, Source, check
+from loopwarden.importers import BadLine, Checked, Format, LeftOut, Source, check, read_events
 from loopwarden.importers.formats import FORMATS
 
 _BAD_LINES_SHOWN: Final = 20
@@ -32,7 +32,7 @@ class Reading:
         self.left_out: Counter[str] = Counter()
         self._good = 0
         must_be_text(source)
-        self._items = check(events_of(source, expected))
+        self._items = check(read_events(source, expected))
         self._verbose = verbose
         self._to_terminal = sys.stdout.isatty()
         # Whoever follows a stream waits for each line, not for a full buffer.

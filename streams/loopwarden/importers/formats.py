@@ -70,8 +70,19 @@ def read_events(source: Source, expected: tuple[Format, ...] = FORMATS) -> Itera
     found, found_rows = format_of(source)
     if found not in expected:
         names = " or ".join(one.name for one in expected)
-        raise InputError(f"{source.name}: must be {names}, but this looks like {found.name}")
+        instead = _instead(found, list(islice(found_rows, _LINES_LOOKED_AT)))
+        raise InputError(f"{source.name}: must be {names}, but {instead}")
     yield from found.read(found_rows)
+
+
+def _instead(found: Format, rows: list[Row | BadLine]) -> str:
+    values = [row.value for row in rows if isinstance(row, Row)]
+    if any(map(found.recognises, values)):
+        return f"this looks like {found.name}"
+    if values:
+        return "nothing in it looks like that"
+    bad = next((row for row in rows if isinstance(row, BadLine)), None)
+    return "this is empty" if bad is None else f"cannot be read as that: line {bad.line}: {bad.reason}"
 
 
 def _refuse(source: Source, agent: str | None) -> None:

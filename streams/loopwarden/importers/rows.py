@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import orjson
 
 from loopwarden.importers.items import BadLine
 from loopwarden.importers.source import Line
+
+_CONSTANT: Final = re.compile(rb"NaN|Infinity|undefined|None|True|False")
+"""What other languages write where JSON has no such value."""
 
 
 class Row(NamedTuple):
@@ -33,5 +37,12 @@ def rows(lines: Iterable[Line | BadLine]) -> Iterator[Row | BadLine]:
 def _why(line: Line, error: orjson.JSONDecodeError) -> str:
     if not line.whole:
         return "the file ends in the middle of this line"
+    constant = _CONSTANT.match(line.text, error.colno - 1)
+    if constant is not None:
+        return f"not JSON: {constant[0].decode()} is none of its values (column {error.colno}); write null, or text"
+    try:
+        line.text.decode()
+    except UnicodeDecodeError as wrong:
+        return f"not JSON: must be UTF-8 text, got byte 0x{line.text[wrong.start]:02x} (byte {wrong.start + 1})"
     # A line has no lines of its own: orjson's "line 1 column N" would read as another line of the file.
     return f"not JSON: {error.msg} (column {error.colno})"

@@ -37,7 +37,7 @@ class Source:
     Attributes:
         name: What to call it in messages.
         size: Its bytes, as they lie on disk; None where that is not known.
-        head: Its first bytes, decompressed, at most 64 KiB: to recognise what it is.
+        head: Its first bytes, decompressed, some 8 to 128 KiB: to recognise what it is.
     """
 
     def __init__(self, name: str, raw: io.RawIOBase, size: int | None) -> None:
@@ -46,7 +46,8 @@ class Source:
         self._raw = raw
         packed = io.BufferedReader(raw, _HEAD_BYTES)
         self._compressed = packed.peek(2)[:2] == _GZIP_MAGIC
-        self._plain = io.BufferedReader(gzip.GzipFile(fileobj=packed), _HEAD_BYTES) if self._compressed else packed
+        # Not buffered once more: of a file that is cut off, a buffer would lose what it had read before the cut.
+        self._plain = gzip.GzipFile(fileobj=packed) if self._compressed else packed
         self.head = b""
         self._failure: Exception | None = None
         try:

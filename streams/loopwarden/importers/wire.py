@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import orjson
+
 from loopwarden.importers.items import BadLine, Item, WireEvent
 from loopwarden.importers.rows import Row
 from loopwarden_schemas.events import EVENT_TYPES
@@ -38,5 +40,5 @@ def _event(line: int, value: Any, stand_in: str) -> WireEvent | BadLine:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    text = orjson.dumps(value).decode()
     return text if len(text) <= 60 else f"{text[:57]}..."
