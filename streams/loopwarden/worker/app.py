@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import sys
+import time
 from typing import Any, cast
 
 import faust
@@ -22,7 +23,7 @@ from faust.types.transports import ConsumerT, TransportT
 from mode.utils.objects import cached_property
 from mode.utils.queues import FlowControlEvent
 
-from loopwarden.worker import sweep
+from loopwarden.worker import endpoint, sweep
 from loopwarden.worker.announce import Detectors
 from loopwarden.worker.checkpoint import Checkpoint, has_news
 from loopwarden.worker.errors import (
@@ -33,7 +34,9 @@ from loopwarden.worker.errors import (
     TopicsRefused,
     WorkerError,
 )
+from loopwarden.worker.gauges import Gauges
 from loopwarden.worker.lane import Lane
+from loopwarden.worker.log import faust_logging
 from loopwarden.worker.metrics import Metrics
 from loopwarden.worker.outbox import Outbox
 from loopwarden.worker.policies import POLICIES_KEY, Policies, PolicyArchive
@@ -43,6 +46,8 @@ from loopwarden.worker.progress import Progress
 from loopwarden.worker.records import Records
 from loopwarden.worker.recovery import RunsTable, States
 from loopwarden.worker.settings import Settings
+from loopwarden.worker.standing import INTERVAL_S as LOOK_INTERVAL_S
+from loopwarden.worker.standing import Lookout, Phase
 from loopwarden.worker.transport import FAUST_LOG, MAX_BATCH_BYTES, Batch, Consumer, Producer, new_transport
 from loopwarden_schemas.topics import RUNS_TABLE, declared_topics
 
@@ -100,6 +105,8 @@ class WorkerApp(faust.App):
             # Effectively once by deterministic ids; exactly_once in Faust loses and invents (engine-facts, section 2).
             processing_guarantee="at_least_once",
             consumer_auto_offset_reset="earliest",
+            consumer_group_instance_id=settings.group_instance_id,
+            logging_config=faust_logging(settings.log_format),
             # A copy in memory would be thrown away when it is needed (engine-facts, section 1).
             table_standby_replicas=0,
             topic_allow_declare=False,
@@ -130,6 +137,10 @@ class WorkerApp(faust.App):
         self._detectors = Detectors()
         self.runs = cast(RunsTable, self.Table(RUNS_TABLE, key_type=bytes, value_type=bytes))
         self._metrics = Metrics()
+        self._lookout = Lookout()
+        self._metrics.registry.register(Gauges(lambda: self._lookout.standing))
+        self._judging = False
+        """Whether recovery is done and the lanes are there."""
         self.runs.on_recovered(self._begin_lanes)
         events = self.topic(
             self.declared.events.name, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw"
@@ -175,17 +186,18 @@ class WorkerApp(faust.App):
 
     async def on_first_start(self) -> None:
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
+        # From the first moment: what waits for a broker is alive, and not ready.
+        self.add_future(self._look_out())
         try:
+            self._serve()
             self.partitions = await wait_for_topics(self.worker_settings.bootstrap_servers, self.declared)
-        except TopicsRefused as error:
+        except (SettingsError, TopicsRefused) as error:
             await self.crash(error)
             return
         await super().on_first_start()
 
     async def on_start(self) -> None:
         await super().on_start()
-        if self.worker_settings.metrics_port is not None:
-            self._metrics.serve(self.worker_settings.metrics_address, self.worker_settings.metrics_port)
         servers = self.worker_settings.bootstrap_servers.split(",")
         self._reader = AIOKafkaConsumer(bootstrap_servers=servers, enable_auto_commit=False)
         await self._reader.start()
@@ -194,6 +206,13 @@ class WorkerApp(faust.App):
         self._checkpoint_due = asyncio.Event()
         # Not with the app's tasks, which begin after recovery: a group that refuses this worker lets it wait there.
         self.add_future(self._watch())
+
+    def _serve(self) -> None:
+        settings = self.worker_settings
+        if settings.metrics_port is not None:
+            endpoint.serve(
+                settings.metrics_address, settings.metrics_port, self._metrics.registry, lambda: self._lookout.standing
+            )
 
     async def on_shutdown(self) -> None:
         if self._reader is not None:
@@ -250,6 +269,7 @@ class WorkerApp(faust.App):
         numbers = ", ".join(map(str, sorted(partitions))) or "none (the others are enough)"
         logger.info("ready, judging partitions of %s: %s", self.declared.events.name, numbers)
         self._detectors.say_newest([lane.policies for lane in self._lanes.values()])
+        self._judging = True
 
     def _new_lane(self, partition: int, states: States, committed: int, verdicts_end: int) -> Lane:
         producer = self._aiokafka_producer
@@ -303,6 +323,7 @@ class WorkerApp(faust.App):
         self._lanes.clear()
         self._progress.forget()
         self._tenure += 1
+        self._judging = False
 
     def _is_owner(self, tenure: int, generation: int) -> bool:
         """Whether the partitions of the lanes are still this worker's, as far as it can know."""
@@ -344,7 +365,10 @@ class WorkerApp(faust.App):
         if not lanes:
             return
         self._events = 0
+        began = time.monotonic()
         if await self._checkpoint.take(lanes, over):
+            self._lookout.checkpoint_completed([lane.partition for lane in lanes], began)
+            self._metrics.checkpoint_took(time.monotonic() - began)
             for lane in lanes:
                 lane.runs.shrink(self._runs_per_lane())
 
@@ -370,6 +394,35 @@ class WorkerApp(faust.App):
                 for lane in lanes
             }
             await self._take_checkpoint([lane for lane in lanes if over[lane.partition]], over)
+
+    async def _look_out(self) -> None:
+        while True:
+            lanes = list(self._lanes.values())
+            self._lookout.look(
+                self._phase(),
+                lanes,
+                {lane.partition: self._group.thread.events_end(self._events_tp(lane.partition)) for lane in lanes},
+                polled_at=self._group.polled_at if lanes else None,
+                recovery_remaining=self._recovery_remaining(),
+                rebalances=self.rebalancing_count,
+                detectors_on=self._detectors.on if lanes else None,
+            )
+            await asyncio.sleep(LOOK_INTERVAL_S)
+
+    def _phase(self) -> Phase:
+        if self.should_stop:
+            return Phase.stopping
+        if self._judging:
+            return Phase.judging
+        if self.partitions is None:
+            return Phase.waiting
+        return Phase.recovering if self._recovery_remaining() else Phase.joining
+
+    def _recovery_remaining(self) -> int:
+        if self.partitions is None:
+            return 0
+        remaining: int = cast(Any, self.tables).recovery.active_remaining_total()
+        return max(0, remaining)
 
     async def _watch(self) -> None:
         """Look at the group: whether it refuses this worker, and whether this worker slept through a generation."""

@@ -6,13 +6,15 @@ The lane never waits for the broker's answers: `outbox` counts them, `checkpoint
 from __future__ import annotations
 
 import logging
+import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
 from loopwarden.judge import RunState, judge
 from loopwarden.worker.dead_letters import dead_letter
 from loopwarden.worker.errors import BatchLost
-from loopwarden.worker.metrics import Metrics
+from loopwarden.worker.metrics import Metrics, VerdictKind
 from loopwarden.worker.outbox import Outbox
 from loopwarden.worker.policies import Policies
 from loopwarden.worker.records import Header
@@ -62,6 +64,7 @@ class Lane:
         self._partitions = partitions
         self._on_policy = on_policy
         self._metrics = metrics
+        self._verdicts: Counter[VerdictKind] = Counter()
 
     async def take(self, batch: Batch) -> int:
         """Judge a batch and send what comes of it; return how many events it had.
@@ -78,7 +81,8 @@ class Lane:
                 f"partition {self.partition}: offsets {self.next_offset} to {batch.follows - 1} were polled but did"
                 " not reach the agent; a restart reads them again from the committed offset"
             )
-        count = 0
+        count, began = 0, time.perf_counter()
+        reasons: Counter[str] = Counter()
         policy = self.policies.in_force(records[0].offset)
         for record in records:
             events = self._decode(record)
@@ -100,9 +104,13 @@ class Lane:
                 if rejected is not None:
                     self.outbox.add_dead_letter(*dead_letter(record, rejected, first=refused == 0))
                     refused += 1
+                    reasons[rejected.reason] += 1
         last = records[-1]
         # Leaders' clocks differ: the newest counts, not the last.
         self.newest_append_time = max(self.newest_append_time, last.timestamp)
+        seconds = time.perf_counter() - began
+        verdicts, self._verdicts = self._verdicts, Counter()
+        self._metrics.judged(self.partition, events=count, seconds=seconds, verdicts=verdicts, rejected=reasons)
         await self._send(last.offset + 1)
         return count
 
@@ -120,7 +128,12 @@ class Lane:
             return decode_record(record.value, record.timestamp, content_type)
         except Exception as error:
             # A bug of ours: the record would stop the worker, now and after each restart.
-            logger.exception("the codec failed at partition %s offset %s", self.partition, record.offset)
+            logger.exception(
+                "the codec failed at partition %s offset %s",
+                self.partition,
+                record.offset,
+                extra={"partition": self.partition, "offset": record.offset},
+            )
             return [Rejected(0, "judge_failed", f"{type(error).__name__}: {error}")]
 
     def _judge(self, event: EventOfRun, record: Any, index: int, policy: PolicyDocument) -> Rejected | None:
@@ -145,13 +158,20 @@ class Lane:
             return Rejected(index, "invalid_payload", str(error))
         except Exception as error:
             # A bug of ours. The rest of the partition goes on, and so does this run, with what it knows.
-            logger.exception("the judge failed at partition %s offset %s[%s]", self.partition, offset, index)
+            logger.exception(
+                "the judge failed at partition %s offset %s[%s]",
+                self.partition,
+                offset,
+                index,
+                extra=self._place(event, offset),
+            )
             if held.state is not None:
                 self._changed(held, held.state, offset, index)
             return Rejected(index, "judge_failed", f"{type(error).__name__}: {error}")
         self._changed(held, state, offset, index)
         if encoded or type(event) is ToolCallBlocked or getattr(event, "verdict_id", None) is not None:
-            self._metrics.published(verdicts)
+            for verdict in verdicts:
+                self._verdicts[verdict.action, verdict.phase, verdict.detector] += 1
             held.followed = self._metrics.follow(held.followed, state)
         if encoded:
             headers: list[Header] = [
@@ -163,8 +183,16 @@ class Lane:
             for value in encoded:
                 self.outbox.add_verdict(key, value, headers)
         if type(event) is Compaction and _guard(state) != guard_before and state.guard.remaining:
-            logger.info("post-compaction guard armed for %d attempts (run %s)", state.guard.remaining, event.run_id)
+            logger.info(
+                "post-compaction guard armed for %d attempts (run %s)",
+                state.guard.remaining,
+                event.run_id,
+                extra=self._place(event, offset),
+            )
         return None
+
+    def _place(self, event: EventOfRun, offset: int) -> dict[str, Any]:
+        return {"run": event.run_id, "partition": self.partition, "offset": offset}
 
     def _changed(self, held: Held, state: RunState, offset: int, index: int) -> None:
         held.state = state
@@ -189,7 +217,13 @@ class Lane:
         refusal = self.policies.apply(event, offset, index)
         if refusal is not None:
             return Rejected(index, "unknown_policy", refusal)
-        logger.info("policy %d in force in partition %d from offset %d", event.number, self.partition, offset)
+        logger.info(
+            "policy %d in force in partition %d from offset %d",
+            event.number,
+            self.partition,
+            offset,
+            extra={"partition": self.partition, "offset": offset},
+        )
         self._on_policy(self.policies)
         return None
 

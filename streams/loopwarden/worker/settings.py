@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from loopwarden.worker.errors import SettingsError
+from loopwarden.worker.log import FORMATS
 from loopwarden_schemas.topics import declared_topics
 
 _DEFAULT_PORT = 9092
@@ -49,10 +51,20 @@ class Settings:
     """`LOOPWARDEN_DATA_DIR`: a folder that Faust wants to have; nothing that matters is kept there."""
 
     metrics_port: int | None = None
-    """`LOOPWARDEN_METRICS_PORT`: serves metrics for Prometheus there; without it nothing listens."""
+    """`LOOPWARDEN_METRICS_PORT`: serves `/metrics` for Prometheus, `/healthz` and `/readyz` there; without it nothing
+    listens."""
 
     metrics_address: str = "127.0.0.1"
-    """`LOOPWARDEN_METRICS_ADDRESS`: where the metrics are served; loopback unless it says otherwise."""
+    """`LOOPWARDEN_METRICS_ADDRESS`: where they are served; loopback unless it says otherwise."""
+
+    log_format: str = "text"
+    """`LOOPWARDEN_LOG_FORMAT`: `text`, or `json` for an object a line with time, level, logger, message, and run,
+    partition and offset where they are known."""
+
+    group_instance_id: str | None = None
+    """`LOOPWARDEN_GROUP_INSTANCE_ID`: a name of this worker's own that outlives it (static membership, KIP-345).
+    When it comes back within the session, it has its partitions again and the others keep theirs; when it stops for
+    good, they wait for the session to end. Two workers must never have the same."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -72,6 +84,8 @@ class Settings:
             data_dir=given.folder("DATA_DIR"),
             metrics_port=given.port("METRICS_PORT"),
             metrics_address=given.text("METRICS_ADDRESS") or cls.metrics_address,
+            log_format=given.choice("LOG_FORMAT", FORMATS),
+            group_instance_id=given.instance_id("GROUP_INSTANCE_ID"),
         )
 
 
@@ -124,6 +138,19 @@ class _Given:
         if text and not (text.isdecimal() and 0 < int(text) < 65536):
             raise _wrong(name, "must be a port, 1 to 65535", text)
         return int(text) if text else None
+
+    def choice(self, name: str, choices: tuple[str, ...]) -> str:
+        text = self.text(name) or choices[0]
+        if text not in choices:
+            raise _wrong(name, f"must be one of {', '.join(choices)}", text)
+        return text
+
+    def instance_id(self, name: str) -> str | None:
+        text = self.text(name)
+        # The broker's rule: that of a topic's name. aiokafka would say it with a traceback.
+        if text and (not re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", text) or text in (".", "..")):
+            raise _wrong(name, "must be at most 249 letters, digits, '.', '_' and '-'", text)
+        return text or None
 
     def folder(self, name: str) -> Path:
         text = self.text(name)

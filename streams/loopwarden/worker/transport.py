@@ -1,17 +1,19 @@
 """Faust's transport with three things changed: the batch lane, released offsets, and an idempotent producer.
 
 Stock Faust makes an event, several tasks and an acknowledgement of every record (340 us); here a poll of a partition is
-one event (engine-facts, sections 1 and 3). Records of changelogs go on coming one by one: Faust's recovery wants that.
+one event (engine-facts, sections 1 and 3).
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, cast
 
 from aiokafka.errors import CommitFailedError, IllegalStateError
+from faust.exceptions import ConsumerNotStarted
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, AppT, ConsumerMessage, Message
 from faust.types.transports import ConsumerT, ProducerT, TPorTopicSet
@@ -83,6 +85,14 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         found: int | None = await self.call_thread(self._ensure_consumer().committed, driver.ensure_aiokafka_TP(tp))
         return found
 
+    def events_end(self, tp: TP) -> int | None:
+        """Return where the partition ends, as the last fetch said; None where none said it yet."""
+        # Between two assignments aiokafka does not know the partition.
+        with contextlib.suppress(AssertionError, AttributeError, ConsumerNotStarted, IllegalStateError):
+            end: int | None = self._ensure_consumer().highwater(driver.ensure_aiokafka_TP(tp))
+            return end
+        return None
+
     async def check_group(self) -> None:
         """Raise what ended aiokafka's part in the group: Faust never looks, and would hang for ever."""
 
@@ -110,6 +120,8 @@ class Consumer(driver.Consumer):
         super().__init__(*args, **kwargs)
         self._released: dict[TP, int] = {}
         self._follows: dict[TP, int] = {}
+        self.polled_at: float | None = None
+        """When the last poll came back (`time.monotonic`), with records or without."""
 
     def _new_consumer_thread(self) -> ConsumerThread:
         return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
@@ -128,8 +140,12 @@ class Consumer(driver.Consumer):
         return self._committed_offset[tp] or 0
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Message]]:
-        """Yield one message for each partition's batch; those of changelogs one for each record."""
+        """Yield one message for each partition's batch.
+
+        Records of changelogs go to the table at once; Faust's recovery gets the last of them, to know how far it is.
+        """
         records, active = await self._wait_next_records(timeout)
+        self.polled_at = time.monotonic()
         if records is None or self.should_stop:
             return
         # aiokafka returns what the assignment of now has; while one is replaced the flow is stopped, and recovery seeks
@@ -141,8 +157,8 @@ class Consumer(driver.Consumer):
             if not (active is None or tp in active or tp in self._buffered_partitions):
                 continue
             if self._is_changelog_tp(tp):
-                for record in polled:
-                    yield tp, self._to_message(tp, record)
+                cast(Any, self.app).runs.read(polled)
+                yield tp, self._to_message(tp, polled[-1])
                 continue
             last = polled[-1]
             batch = Batch(generation, self._follows.get(tp), polled)
