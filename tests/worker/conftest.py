@@ -25,6 +25,7 @@ from loopwarden_schemas.topics import Topics, partition_for
 
 if TYPE_CHECKING:
     from loopwarden.broker import LocalBroker
+    from loopwarden.worker.stores import Store
 
 # kafka-python is imported where it is used: it warns when it is imported, and this file is read before the root's
 # conftest has told pytest to ignore that.
@@ -170,6 +171,22 @@ class Installation:
         finally:
             consumer.close()
 
+    def begin_again(self) -> None:
+        """Delete the topics and the group, and create the topics again."""
+        from loopwarden.client import admin_client, create_topics
+
+        with admin_client(self.servers) as client:
+            client.delete_topics([topic.name for topic in self.topics.all()])
+            client.delete_groups([self.topics.app_id])
+        wait_until(lambda: not self._topics_there(), self._topics_there)
+        create_topics(self.servers, self.topics)
+
+    def _topics_there(self) -> set[str]:
+        from loopwarden.client import admin_client
+
+        with admin_client(self.servers) as client:
+            return {topic.name for topic in self.topics.all()} & set(client.list_topics())
+
     def end_offsets(self, topic: str) -> dict[int, int]:
         from kafka import KafkaConsumer, TopicPartition
 
@@ -254,6 +271,20 @@ def installation(broker: LocalBroker, topics: Topics, tmp_path: Path) -> Iterato
     installation = Installation(broker.bootstrap_servers, topics, tmp_path)
     yield installation
     installation.close()
+
+
+@pytest.fixture(params=["memory://", "rocksdb://"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """The states of one partition, in either kind of store."""
+    from loopwarden.worker.rocksdb_store import RocksDBStores
+    from loopwarden.worker.stores import InMemory, Stores
+
+    in_memory = request.param == "memory://"
+    stores: Stores = InMemory() if in_memory else RocksDBStores(tmp_path, "app", "cluster")
+    store = stores.open(0)
+    yield store
+    store.close()
+    stores.close()
 
 
 def _histories(limit: int) -> list[Event]:

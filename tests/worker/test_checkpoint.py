@@ -20,7 +20,8 @@ from loopwarden.worker.outbox import Outbox
 from loopwarden.worker.policies import Policies
 from loopwarden.worker.progress import encode_progress
 from loopwarden.worker.records import Records
-from loopwarden.worker.recovery import Entry, States
+from loopwarden.worker.recovery import States
+from loopwarden.worker.stores import Store
 from loopwarden.worker.transport import Batch
 from loopwarden_schemas.codec import encode_event
 from loopwarden_schemas.policy import PolicyDocument
@@ -78,14 +79,14 @@ async def settle() -> None:
 class Parts:
     """A lane with a broker that acknowledges slowly, and what was released and what failed."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store | None = None) -> None:
         self.broker = SlowBroker()
         self.released: list[int] = []
         self.failures: list[BaseException] = []
         self.owner = True
         self.committed = 0
-        self.states = States()
-        self.states.changelog_end = 0
+        self.states = States(store)
+        self.states.recovered(changelog_end=0)
         self.outbox = Outbox(
             Records(self.broker, "verdicts", 0),
             Records(self.broker, "dead", 0),
@@ -161,11 +162,13 @@ def test_verdicts_are_acknowledged_before_states_are_written_and_states_before_o
         await parts.broker.acknowledge("verdicts")
         assert parts.broker.topics() == ["verdicts", "changelog"]
         assert parts.released == []
-        assert not parts.states.entries, "the table holds only what the changelog has acknowledged"
+        assert not list(parts.states.store.keys()), "the table holds only what the changelog has acknowledged"
         await parts.broker.acknowledge("changelog")
         assert await taking
         assert parts.released == [6]
-        assert parts.states.entries[b"run"].offset == 5
+        entry = parts.states.get(b"run")
+        assert entry is not None
+        assert entry.offset == 5
         assert not has_news(parts.lane)
 
     asyncio.run(story())
@@ -264,7 +267,7 @@ def test_whoever_lost_the_partition_while_states_were_on_their_way_keeps_and_rel
         await parts.broker.acknowledge("changelog")
         assert not await taking
         assert parts.released == []
-        assert not parts.states.entries
+        assert not list(parts.states.store.keys())
 
     asyncio.run(story())
 
@@ -296,9 +299,9 @@ def test_a_verdict_that_the_broker_refuses_is_reported_and_never_counts_as_judge
     asyncio.run(story())
 
 
-def test_each_changed_run_is_written_once_a_checkpoint_and_unchanged_ones_are_not() -> None:
+def test_each_changed_run_is_written_once_a_checkpoint_and_unchanged_ones_are_not(store: Store) -> None:
     async def story() -> None:
-        parts = Parts()
+        parts = Parts(store)
         for run_ids in (("a", "b", "a"), ("b",)):
             await parts.judge(*run_ids)
             taking = asyncio.create_task(parts.checkpoint.take([parts.lane]))
@@ -312,9 +315,9 @@ def test_each_changed_run_is_written_once_a_checkpoint_and_unchanged_ones_are_no
     asyncio.run(story())
 
 
-def test_when_somebody_else_wrote_the_states_of_the_partition_are_written_again() -> None:
+def test_when_somebody_else_wrote_the_states_of_the_partition_are_written_again(store: Store) -> None:
     async def story() -> None:
-        parts = Parts()
+        parts = Parts(store)
         parts.states.recover(b"quiet", freeze_empty("quiet"), None)
         await parts.judge("run")
         taking = asyncio.create_task(parts.checkpoint.take([parts.lane]))
@@ -333,11 +336,11 @@ def test_when_somebody_else_wrote_the_states_of_the_partition_are_written_again(
     asyncio.run(story())
 
 
-def test_what_a_runs_state_has_seen_is_not_judged_again() -> None:
+def test_what_a_runs_state_has_seen_is_not_judged_again(store: Store) -> None:
     async def story() -> None:
         once = Parts()
         await once.judge("run", "run", "run")
-        again = Parts()
+        again = Parts(store)
         state = once.lane.runs.get(b"run")
         assert state is not None
         assert state.state is not None
@@ -372,9 +375,9 @@ def test_an_event_that_the_judge_fails_on_is_a_dead_letter_and_the_partition_goe
     asyncio.run(story())
 
 
-def test_runs_beyond_the_limit_leave_memory_once_the_table_has_them_those_unused_longest_first() -> None:
+def test_runs_beyond_the_limit_leave_memory_once_the_table_has_them_those_unused_longest_first(store: Store) -> None:
     async def story() -> None:
-        parts = Parts()
+        parts = Parts(store)
         for run_ids in (("a", "b", "c"), ("a",)):
             await parts.judge(*run_ids)
             parts.lane.runs.shrink(2)
@@ -405,17 +408,17 @@ def freeze_empty(run_id: str, *, newest_at: int = 0, offset: int = 0) -> bytes:
     [(25 * HOUR, 9, False), (25 * HOUR + 1, 9, True), (25 * HOUR + 1, 8, False)],
 )
 def test_a_state_goes_an_hour_after_the_judge_would_not_use_it_and_once_its_last_event_is_committed(
-    append_time: int, committed: int, swept: bool
+    append_time: int, committed: int, swept: bool, store: Store
 ) -> None:
-    parts = Parts()
+    parts = Parts(store)
     parts.states.recover(b"old", freeze_empty("old", offset=8), None)
     parts.lane.newest_append_time = append_time
     assert sweep.over(parts.lane, committed) == ([b"old"] if swept else [])
 
 
-def test_a_swept_state_gets_a_tombstone_and_leaves_the_table() -> None:
+def test_a_swept_state_gets_a_tombstone_and_leaves_the_table(store: Store) -> None:
     async def story() -> None:
-        parts = Parts()
+        parts = Parts(store)
         parts.states.recover(b"old", freeze_empty("old"), None)
         await parts.judge("run")
         taking = asyncio.create_task(parts.checkpoint.take([parts.lane], {0: [b"old"]}))
@@ -423,14 +426,14 @@ def test_a_swept_state_gets_a_tombstone_and_leaves_the_table() -> None:
         await parts.broker.acknowledge("changelog")
         assert await taking
         assert parts.written()[b"old"] is None
-        assert parts.states.entries.keys() == {b"run"}
+        assert list(parts.states.store.keys()) == [b"run"]
 
     asyncio.run(story())
 
 
-def test_a_run_that_changed_since_is_not_swept() -> None:
+def test_a_run_that_changed_since_is_not_swept(store: Store) -> None:
     async def story() -> None:
-        parts = Parts()
+        parts = Parts(store)
         parts.states.recover(b"old", freeze_empty("old"), None)
         await parts.judge("old", append_time=30 * HOUR)
         assert sweep.over(parts.lane, 10**9) == []
@@ -446,7 +449,7 @@ def test_a_run_that_changed_since_is_not_swept() -> None:
 def test_a_state_larger_than_any_may_be_never_reaches_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
         parts = Parts()
-        parts.states.entries[b"run"] = Entry(0, 0, freeze_empty("run", newest_at=1), None)
+        parts.states.recover(b"run", freeze_empty("run", newest_at=1), None)
         await parts.judge("run", "small")
         monkeypatch.setattr(checkpoint_module, "MAX_STATE_BYTES", len(freeze_empty("run")))
         taking = asyncio.create_task(parts.checkpoint.take([parts.lane]))

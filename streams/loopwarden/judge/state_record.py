@@ -8,7 +8,7 @@ from typing import Any
 from loopwarden.judge.enforcement import Enforcement
 from loopwarden.judge.guard import Guard
 from loopwarden.judge.orders import Orders
-from loopwarden.judge.run_state import Remembered, RunState, Seen
+from loopwarden.judge.run_state import Remembered, RunState, Seen, expiry
 from loopwarden.judge.window import Signature, Window
 from loopwarden_schemas.policy import SETTINGS, Policy
 from loopwarden_schemas.state import (
@@ -22,6 +22,7 @@ from loopwarden_schemas.state import (
     decode_state,
     encode_state,
     pack_hash,
+    state_times,
     unpack_hash,
 )
 
@@ -92,6 +93,12 @@ def thaw(value: bytes) -> RunState:
     state.enforcement = _enforcement(record.enforcement)
     state.aborted, state.unjudged = record.aborted, record.unjudged
     return state
+
+
+def expires_at(value: bytes) -> int:
+    """Return what `RunState.expires_at` is of a record, at a tenth of what reading the whole record costs."""
+    times = state_times(value)
+    return expiry(times.newest_at, times.ended_at)
 
 
 def _calls_record(window: Window, places: dict[tuple[str, str], int]) -> list[CallRecord]:

@@ -16,6 +16,7 @@ from typing import Any, cast
 import faust
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
+from aiokafka.protocol.metadata import MetadataRequest
 from faust.app.base import BootStrategy
 from faust.exceptions import ConsumerNotStarted
 from faust.types import TP, StreamT
@@ -45,7 +46,7 @@ from loopwarden.worker.presence import Presence
 from loopwarden.worker.progress import Progress
 from loopwarden.worker.records import Records
 from loopwarden.worker.recovery import RunsTable, States
-from loopwarden.worker.settings import Settings
+from loopwarden.worker.settings import ROCKSDB, Settings
 from loopwarden.worker.standing import INTERVAL_S as LOOK_INTERVAL_S
 from loopwarden.worker.standing import Lookout, Phase
 from loopwarden.worker.transport import FAUST_LOG, MAX_BATCH_BYTES, Batch, Consumer, Producer, new_transport
@@ -100,6 +101,7 @@ class WorkerApp(faust.App):
             self.declared.app_id,
             broker=f"kafka://{settings.bootstrap_servers.replace(',', ';')}",
             datadir=settings.data_dir,
+            # Its own stores stay empty: `RunsTable` has others.
             store="memory://",
             Table=RunsTable,
             # Effectively once by deterministic ids; exactly_once in Faust loses and invents (engine-facts, section 2).
@@ -201,6 +203,11 @@ class WorkerApp(faust.App):
         servers = self.worker_settings.bootstrap_servers.split(",")
         self._reader = AIOKafkaConsumer(bootstrap_servers=servers, enable_auto_commit=False)
         await self._reader.start()
+        try:
+            await self._open_stores()
+        except WorkerError as error:
+            await self.crash(error)
+            return
         self._archive = PolicyArchive(self._reader, self.declared.policies.name)
         self._progress = Progress(self.declared.progress.name)
         self._checkpoint_due = asyncio.Event()
@@ -214,10 +221,28 @@ class WorkerApp(faust.App):
                 settings.metrics_address, settings.metrics_port, self._metrics.registry, lambda: self._lookout.standing
             )
 
+    async def _open_stores(self) -> None:
+        if self.worker_settings.store != ROCKSDB:
+            return
+        # Not at the top: it is an extra of its own.
+        from loopwarden.worker.rocksdb_store import RocksDBStores
+
+        cluster_id = await self._cluster_id()
+        stores = RocksDBStores(self.worker_settings.data_dir, self.declared.app_id, cluster_id)
+        changelog = self.declared.changelog.name
+        self.runs.keep_in(stores, ends=lambda partitions: self._ends(changelog, partitions))
+
+    async def _cluster_id(self) -> str:
+        assert self._reader is not None, "it is asked by it"
+        client = self._reader._client
+        response = await client.send(client.get_random_node(), MetadataRequest([]))
+        return str(response.cluster_id)
+
     async def on_shutdown(self) -> None:
         if self._reader is not None:
             await self._reader.stop()
         await super().on_shutdown()
+        self.runs.close()
 
     async def crash(self, reason: BaseException) -> None:
         if not isinstance(reason, WorkerError):
@@ -260,7 +285,7 @@ class WorkerApp(faust.App):
         )
         for partition in sorted(partitions):
             states = self.runs.states(partition)
-            judged = max(committed[partition], states.last_offset() + 1)
+            judged = max(committed[partition], states.last_offset + 1)
             check_log(self.declared, partition, judged=judged, end=events_end[partition])
             lane = self._new_lane(partition, states, committed[partition], verdicts_end[partition])
             self._lanes[partition] = lane
@@ -281,7 +306,7 @@ class WorkerApp(faust.App):
             on_progress=lambda: self._progress.moved(partition, outbox),
             on_failure=self._crash_soon,
         )
-        entry = states.entries.get(POLICIES_KEY)
+        entry = states.get(POLICIES_KEY)
         policies = Policies.thaw(self._archive, None if entry is None else entry.value, partition)
         assert self.partitions is not None, "the topics are checked before anything starts"
         return Lane(
@@ -347,7 +372,12 @@ class WorkerApp(faust.App):
             if self.rebalancing:
                 return  # Recovery seeks to the committed offset before it ends.
             raise BatchLost(f"partition {partition}: its events came before its states; a restart begins in order")
-        self._events += await lane.take(batch)
+        try:
+            self._events += await lane.take(batch)
+        except Exception:
+            if self._lanes.get(partition) is not lane:
+                return  # It was taken away meanwhile, and what it needs with it.
+            raise
         if self._events >= self.worker_settings.checkpoint_events:
             self._checkpoint_due.set()
         if len(lane.runs) > 2 * self._runs_per_lane():

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from itertools import islice
 from typing import Any
 
 from loopwarden.judge import freeze
@@ -17,8 +18,9 @@ from loopwarden.worker.errors import ProduceFailed
 from loopwarden.worker.lane import Lane
 from loopwarden.worker.policies import POLICIES_KEY
 from loopwarden.worker.records import Records
-from loopwarden.worker.recovery import Entry, tombstone_header
+from loopwarden.worker.recovery import tombstone_header
 from loopwarden.worker.runs import Held
+from loopwarden.worker.stores import Entry
 from loopwarden_schemas.state import MAX_STATE_BYTES
 
 logger = logging.getLogger(__name__)
@@ -41,6 +43,7 @@ class Frozen:
         offset: Every event below it is judged.
         entries: New or rewritten states by key; complete once `encode` returned.
         tombstones: States that go, by key.
+        rewritten: Keys that need not be written again once this is written.
     """
 
     def __init__(self, lane: Lane, over: list[bytes]) -> None:
@@ -59,13 +62,15 @@ class Frozen:
         states = lane.states
         changed = {held.key for held in self._changed}
         for key in over:
-            if key in states.entries and key not in changed:
-                self.tombstones[key] = states.entries[key]
+            entry = states.get(key)
+            if entry is not None and key not in changed:
+                self.tombstones[key] = entry
                 lane.runs.drop(key)
-        for key in list(states.rewrite)[:_MOST_REWRITTEN]:
-            states.rewrite.discard(key)
-            if key in states.entries and key not in self.tombstones and key not in changed:
-                self.entries.setdefault(key, states.entries[key])
+        self.rewritten = list(islice(states.rewrite, _MOST_REWRITTEN))
+        for key in self.rewritten:
+            entry = states.get(key)
+            if entry is not None and key not in self.tombstones and key not in changed:
+                self.entries.setdefault(key, entry)
 
     async def encode(self) -> None:
         """Encode the frozen states, and let events be judged in between."""
@@ -90,16 +95,15 @@ class Frozen:
             # A bug of ours. Written as it is, the broker would refuse it, now and after each restart: engine-facts, B4.
             logger.exception("run %s, partition %d: its state is lost, it begins anew", held.run_id, lane.partition)
             held.state = None
-            if held.key in lane.states.entries:
-                self.tombstones[held.key] = lane.states.entries[held.key]
+            entry = lane.states.get(held.key)
+            if entry is not None:
+                self.tombstones[held.key] = entry
             return
-        self.entries[held.key] = Entry(state.offset, state.index, value, state.expires_at)
+        self.entries[held.key] = Entry(state.offset, state.index, value)
 
     def keep(self) -> None:
         """The changelog has it: so has the table."""
-        for key in self.tombstones:
-            self.lane.states.entries.pop(key, None)
-        self.lane.states.entries.update(self.entries)
+        self.lane.states.keep({**self.entries, **dict.fromkeys(self.tombstones)})
         self.lane.checkpointed = self.offset
 
 
@@ -175,6 +179,7 @@ class Checkpoint:
                         _expect_end(lane, end, 0, self._changelog)
 
     async def _write(self, frozen: Frozen) -> None:
+        frozen.lane.states.rewrite.difference_update(frozen.rewritten)
         if not frozen.entries and not frozen.tombstones:
             return
         records = Records(self._producer, self._changelog, frozen.lane.partition)

@@ -5,6 +5,7 @@ WorkerError
   SettingsError       an environment variable has a value that cannot be
   TopicsRefused       the topics would make the guarantees false
   StateRefused        a state, or a policy in force, is one that this worker cannot go on from
+  StoreFailed         the folder of states cannot be read or written
   BatchLost           records did not reach the agent; only a restart from the committed offset finds them
   GroupFailed         the broker will not have this worker in the group
   ProduceFailed       the broker refused a record, or did not acknowledge it in time
@@ -31,6 +32,10 @@ class TopicsRefused(WorkerError):
 
 class StateRefused(WorkerError):
     """A state, or a policy in force, is one that this worker cannot go on from."""
+
+
+class StoreFailed(WorkerError):
+    """The folder of states cannot be read or written."""
 
 
 class BatchLost(WorkerError):

@@ -52,7 +52,7 @@ class Runs:
         Raises:
             UnknownStateVersion: its state was written by another version of Loopwarden.
         """
-        entry = self._states.entries.get(key)
+        entry = self._states.get(key)
         held = self._held[key] = Held(key, run_id, None if entry is None else thaw(entry.value))
         return held
 

@@ -14,6 +14,9 @@ from loopwarden_schemas.topics import declared_topics
 
 _DEFAULT_PORT = 9092
 
+MEMORY = "memory://"
+ROCKSDB = "rocksdb://"
+
 
 def _default_data_dir() -> Path:
     state_home = os.environ.get("XDG_STATE_HOME")
@@ -48,7 +51,13 @@ class Settings:
     to the others. The broker has limits of its own: `group.min.session.timeout.ms` is 6 s by default."""
 
     data_dir: Path = field(default_factory=_default_data_dir)
-    """`LOOPWARDEN_DATA_DIR`: a folder that Faust wants to have; nothing that matters is kept there."""
+    """`LOOPWARDEN_DATA_DIR`: a folder of this worker's own. With `LOOPWARDEN_STORE=rocksdb://` it holds the databases;
+    a worker that finds them again recovers in a moment. Else nothing that matters is kept there."""
+
+    store: str = MEMORY
+    """`LOOPWARDEN_STORE`: where the states of all runs are held, beside their changelog. `memory://`: in memory, read
+    from the changelog at each start. `rocksdb://` (extra `rocksdb`): in databases in `LOOPWARDEN_DATA_DIR`; a start
+    reads what was written since, and memory holds the runs in use only."""
 
     metrics_port: int | None = None
     """`LOOPWARDEN_METRICS_PORT`: serves `/metrics` for Prometheus, `/healthz` and `/readyz` there; without it nothing
@@ -82,6 +91,7 @@ class Settings:
             held_runs=given.count("HELD_RUNS", cls.held_runs),
             session_seconds=given.seconds("SESSION_SECONDS", cls.session_seconds, 1, 1800),
             data_dir=given.folder("DATA_DIR"),
+            store=given.choice("STORE", (MEMORY, ROCKSDB)),
             metrics_port=given.port("METRICS_PORT"),
             metrics_address=given.text("METRICS_ADDRESS") or cls.metrics_address,
             log_format=given.choice("LOG_FORMAT", FORMATS),
