@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
 
 import msgspec
 import pytest
@@ -12,143 +11,15 @@ import pytest
 from loopwarden.judge import RunState, freeze, thaw
 from loopwarden.worker import checkpoint as checkpoint_module
 from loopwarden.worker import sweep
-from loopwarden.worker.checkpoint import Checkpoint, has_news
+from loopwarden.worker.checkpoint import has_news
 from loopwarden.worker.errors import BatchLost, ProduceFailed
-from loopwarden.worker.lane import Lane
-from loopwarden.worker.metrics import Metrics
-from loopwarden.worker.outbox import Outbox
-from loopwarden.worker.policies import Policies
 from loopwarden.worker.progress import encode_progress
-from loopwarden.worker.records import Records
-from loopwarden.worker.recovery import States
 from loopwarden.worker.stores import Store
-from loopwarden.worker.transport import Batch
-from loopwarden_schemas.codec import encode_event
 from loopwarden_schemas.policy import PolicyDocument
 
+from .parts import Parts, settle
+
 HOUR = 3_600_000
-
-
-class SlowBroker:
-    """Takes batches like an aiokafka producer, and acknowledges them when it is told to.
-
-    The real one cannot be asked to acknowledge states before verdicts; everything else is tested with it.
-    """
-
-    def __init__(self) -> None:
-        self.log: list[tuple[str, list[tuple[bytes | None, bytes | None]]]] = []
-        self.waiting: dict[str, list[tuple[int, asyncio.Future[Any]]]] = {}
-        self.ends: dict[str, int] = {}
-
-    def create_batch(self) -> Any:
-        records: list[tuple[bytes | None, bytes | None]] = []
-
-        def append(*, timestamp: None, key: bytes | None, value: bytes | None, headers: Any) -> bool:
-            records.append((key, value))
-            return True
-
-        return SimpleNamespace(append=append, close=lambda: None, record_count=lambda: len(records), records=records)
-
-    async def send_batch(self, batch: Any, topic: str, *, partition: int) -> asyncio.Future[Any]:
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.log.append((topic, batch.records))
-        self.waiting.setdefault(topic, []).append((len(batch.records), future))
-        return future
-
-    async def acknowledge(self, topic: str) -> None:
-        for count, future in self.waiting.pop(topic, []):
-            base = self.ends.get(topic, 0)
-            self.ends[topic] = base + count
-            future.set_result(SimpleNamespace(offset=base))
-        await settle()
-
-    async def refuse(self, topic: str) -> None:
-        for _, future in self.waiting.pop(topic, []):
-            future.set_exception(RuntimeError("refused"))
-        await settle()
-
-    def topics(self) -> list[str]:
-        return [topic for topic, _ in self.log]
-
-
-async def settle() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0.001)
-
-
-class Parts:
-    """A lane with a broker that acknowledges slowly, and what was released and what failed."""
-
-    def __init__(self, store: Store | None = None) -> None:
-        self.broker = SlowBroker()
-        self.released: list[int] = []
-        self.failures: list[BaseException] = []
-        self.owner = True
-        self.committed = 0
-        self.states = States(store)
-        self.states.recovered(changelog_end=0)
-        self.outbox = Outbox(
-            Records(self.broker, "verdicts", 0),
-            Records(self.broker, "dead", 0),
-            judged=0,
-            verdicts_end=0,
-            on_progress=lambda: None,
-            on_failure=self.failures.append,
-        )
-        self.policy = PolicyDocument.from_value(
-            {"tools": {"loopDetection": {"enabled": True, "warningThreshold": 1, "criticalThreshold": 2}}}
-        )
-        policies = Policies(SimpleNamespace(get=lambda number: self.policy), [])  # type: ignore[arg-type]
-        policies.in_force = lambda offset, index=0: self.policy  # type: ignore[method-assign]
-        self.lane = Lane(
-            0,
-            1,
-            states=self.states,
-            policies=policies,
-            outbox=self.outbox,
-            metrics=Metrics(),
-            on_policy=lambda policies: None,
-        )
-        self.checkpoint = Checkpoint(
-            self.broker,
-            "changelog",
-            may_write=lambda: self.owner,
-            release=lambda partition, offset: self.released.append(offset),
-            committed=lambda partition: self.committed,
-        )
-        self.offset = 0
-
-    async def judge(
-        self, *run_ids: str, append_time: int = 1, follows: int | None = None, then: dict[str, Any] | None = None
-    ) -> None:
-        """Judge the same call again for each of these runs, and then one more event."""
-        records = []
-        for run_id in run_ids:
-            call = {"run_id": run_id, "ts": 0, "call_id": f"c{self.offset}", "tool": "read", "args": None}
-            for kind in ("started", "finished"):
-                event = {"type": f"tool_call.{kind}", "event_id": f"{kind}-{self.offset}", **call}
-                if kind == "finished":
-                    event["result"] = "same"
-                records.append(self.record(event, run_id.encode(), append_time))
-        if then is not None:
-            records.append(self.record(then, None, append_time))
-        await self.lane.take(Batch(1, follows, records))
-
-    def record(self, event: dict[str, Any], key: bytes | None, append_time: int) -> Any:
-        self.offset += 1
-        return SimpleNamespace(
-            topic="agent-events",
-            partition=0,
-            offset=self.offset - 1,
-            timestamp=append_time,
-            key=key,
-            value=encode_event(event),
-            headers=(),
-        )
-
-    def written(self) -> dict[bytes | None, bytes | None]:
-        """What the newest batch for the changelog holds."""
-        return dict([records for topic, records in self.broker.log if topic == "changelog"][-1])
 
 
 def test_verdicts_are_acknowledged_before_states_are_written_and_states_before_offsets_are_released() -> None:

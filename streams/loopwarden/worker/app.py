@@ -11,6 +11,7 @@ import contextlib
 import logging
 import sys
 import time
+from functools import partial
 from typing import Any, cast
 
 import faust
@@ -46,6 +47,7 @@ from loopwarden.worker.presence import Presence
 from loopwarden.worker.progress import Progress
 from loopwarden.worker.records import Records
 from loopwarden.worker.recovery import RunsTable, States
+from loopwarden.worker.reread import read_again
 from loopwarden.worker.settings import ROCKSDB, Settings
 from loopwarden.worker.standing import INTERVAL_S as LOOK_INTERVAL_S
 from loopwarden.worker.standing import Lookout, Phase
@@ -200,8 +202,7 @@ class WorkerApp(faust.App):
 
     async def on_start(self) -> None:
         await super().on_start()
-        servers = self.worker_settings.bootstrap_servers.split(",")
-        self._reader = AIOKafkaConsumer(bootstrap_servers=servers, enable_auto_commit=False)
+        self._reader = self._new_reader()
         await self._reader.start()
         try:
             await self._open_stores()
@@ -220,6 +221,11 @@ class WorkerApp(faust.App):
             endpoint.serve(
                 settings.metrics_address, settings.metrics_port, self._metrics.registry, lambda: self._lookout.standing
             )
+
+    def _new_reader(self) -> AIOKafkaConsumer:
+        """A consumer beside the group."""
+        servers = self.worker_settings.bootstrap_servers.split(",")
+        return AIOKafkaConsumer(bootstrap_servers=servers, enable_auto_commit=False)
 
     async def _open_stores(self) -> None:
         if self.worker_settings.store != ROCKSDB:
@@ -317,6 +323,7 @@ class WorkerApp(faust.App):
             outbox=outbox,
             metrics=self._metrics,
             on_policy=self._detectors.say,
+            read_again=partial(read_again, self._new_reader, self.declared.events.name, partition),
         )
 
     async def _ends(self, topic: str, partitions: set[int]) -> dict[int, int]:

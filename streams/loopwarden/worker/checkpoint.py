@@ -147,7 +147,10 @@ class Checkpoint:
         """
         async with self._lock:
             # (1) Freeze the offsets and the encoded states, of one moment.
-            frozen = [Frozen(lane, (over or {}).get(lane.partition, [])) for lane in lanes]
+            frozen = []
+            for lane in lanes:
+                async with lane.whole:
+                    frozen.append(Frozen(lane, (over or {}).get(lane.partition, [])))
             for each in frozen:
                 await each.encode()
             # (2) Wait until all verdicts and dead letters up to them are acknowledged.

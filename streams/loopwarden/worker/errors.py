@@ -6,6 +6,7 @@ WorkerError
   TopicsRefused       the topics would make the guarantees false
   StateRefused        a state, or a policy in force, is one that this worker cannot go on from
   StoreFailed         the folder of states cannot be read or written
+  LogUnreadable       events that were judged cannot be read once more
   BatchLost           records did not reach the agent; only a restart from the committed offset finds them
   GroupFailed         the broker will not have this worker in the group
   ProduceFailed       the broker refused a record, or did not acknowledge it in time
@@ -36,6 +37,10 @@ class StateRefused(WorkerError):
 
 class StoreFailed(WorkerError):
     """The folder of states cannot be read or written."""
+
+
+class LogUnreadable(WorkerError):
+    """Events that were judged cannot be read once more."""
 
 
 class BatchLost(WorkerError):
