@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from loopwarden.broker.ports import free_port
 from loopwarden.worker import SettingsError
 from loopwarden.worker.endpoint import serve
 from loopwarden.worker.gauges import Gauges
@@ -21,13 +22,6 @@ from loopwarden.worker.standing import LaneStanding, Lookout, Phase, Standing
 
 NOW = 1_000_000.0
 JUDGING = Standing(at=NOW - 1, phase=Phase.judging, phase_since=NOW - 60, polled_at=NOW - 1)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def ask(port: int, path: str) -> tuple[int, Any]:

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import socket
 import urllib.request
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from loopwarden.broker.ports import free_port
 from loopwarden.worker.metrics import Metrics
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def scrape(port: int) -> Samples:
