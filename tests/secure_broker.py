@@ -9,7 +9,7 @@ import trustme
 from cryptography.hazmat.primitives import serialization
 from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
 
-from loopwarden.broker import LocalCluster, Protocol, Security
+from loopwarden.broker import ListenerSecurity, LocalCluster, Protocol
 from loopwarden.broker.properties import HOST, render
 from loopwarden.client import admin_client
 
@@ -41,7 +41,7 @@ class SecureBroker:
         # One that Java has to escape, and one that JAAS has to.
         self._plain = {name: f'p="{secrets.token_urlsafe(12)}"\\' for name in PLAIN_USERS}
         self._scram: dict[str, str] = {}
-        security = Security(
+        security = ListenerSecurity(
             keystore=self._certificate(HOST, "localhost", name="node"),
             truststore=self.ca_file,
             plain_users=self._plain,

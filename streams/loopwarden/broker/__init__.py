@@ -12,7 +12,7 @@ from loopwarden.broker.errors import (
 )
 from loopwarden.broker.local import LocalBroker
 from loopwarden.broker.progress import Progress, progress_bar
-from loopwarden.broker.security import Protocol, Security
+from loopwarden.broker.security import ListenerSecurity, Protocol
 from loopwarden.client import BrokerUnavailable, TopicsFailed, admin_client, create_topics
 
 __all__ = [
@@ -22,13 +22,13 @@ __all__ = [
     "DataDirInUse",
     "DownloadFailed",
     "JarChanged",
+    "ListenerSecurity",
     "LocalBroker",
     "LocalCluster",
     "MissingExtra",
     "PortTaken",
     "Progress",
     "Protocol",
-    "Security",
     "TopicsFailed",
     "admin_client",
     "create_topics",

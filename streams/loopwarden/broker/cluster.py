@@ -15,7 +15,7 @@ from loopwarden.broker.java import java
 from loopwarden.broker.node import Node, new_cluster_id
 from loopwarden.broker.ports import free_ports
 from loopwarden.broker.properties import NodeSettings
-from loopwarden.broker.security import Protocol, Security
+from loopwarden.broker.security import ListenerSecurity, Protocol
 from loopwarden.client import TopicsFailed, admin_client
 from loopwarden.client.admin import wait_for_leaders
 
@@ -36,9 +36,9 @@ class LocalCluster:
         *,
         nodes: int = 3,
         protocols: Sequence[Protocol] = ("PLAINTEXT",),
-        security: Security | None = None,
+        security: ListenerSecurity | None = None,
         cache: Path | None = None,
-        start_timeout: float = 60.0,
+        start_timeout: float = 120.0,
     ) -> None:
         """Each node listens for each of `protocols`, and for PLAINTEXT in any case.
 
@@ -50,7 +50,7 @@ class LocalCluster:
         self._data_dir = data_dir
         self._cache = cache
         self._start_timeout = start_timeout
-        self._settings = _settings(nodes, protocols, security or Security())
+        self._settings = _settings(nodes, protocols, security or ListenerSecurity())
         self._nodes = {node: Node(data_dir / f"node-{node}", heap_mb=_HEAP_MB) for node in self._settings}
 
     @property
@@ -60,7 +60,11 @@ class LocalCluster:
 
     def bootstrap(self, protocol: Protocol) -> str:
         """The addresses of all nodes for a protocol, `HOST:PORT` with commas between."""
-        return ",".join(settings.address(protocol) for settings in self._settings.values())
+        return ",".join(self.address(node, protocol) for node in self.node_ids)
+
+    def address(self, node: int, protocol: Protocol = "PLAINTEXT") -> str:
+        """The address of one node, `HOST:PORT`."""
+        return self._settings[node].address(protocol)
 
     @property
     def node_ids(self) -> tuple[int, ...]:
@@ -192,7 +196,7 @@ def _behind(topics: list[dict[str, Any]]) -> str:
     )
 
 
-def _settings(nodes: int, protocols: Sequence[Protocol], security: Security) -> dict[int, NodeSettings]:
+def _settings(nodes: int, protocols: Sequence[Protocol], security: ListenerSecurity) -> dict[int, NodeSettings]:
     listeners: list[Protocol] = ["PLAINTEXT", *(protocol for protocol in protocols if protocol != "PLAINTEXT")]
     node_ids = range(1, nodes + 1)
     ports = iter(free_ports(nodes * (len(listeners) + 1)))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from loopwarden.broker.security import Protocol, Security, security_properties
+from loopwarden.broker.security import ListenerSecurity, Protocol, security_properties
 
 HOST = "127.0.0.1"
 
@@ -22,7 +22,7 @@ class NodeSettings:
     node_id: int
     ports: Mapping[Protocol, int]
     controllers: Mapping[int, int]
-    security: Security = field(default_factory=Security)
+    security: ListenerSecurity = field(default_factory=ListenerSecurity)
 
     def address(self, protocol: Protocol = "PLAINTEXT") -> str:
         """A listener's `HOST:PORT`."""

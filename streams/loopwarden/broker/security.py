@@ -21,7 +21,7 @@ _PRINCIPAL_RULES = "RULE:^.*CN=([^,]+).*$/$1/,DEFAULT"
 
 
 @dataclass(frozen=True)
-class Security:
+class ListenerSecurity:
     """What the listeners other than PLAINTEXT need.
 
     `keystore` is a PEM file with the nodes' private key (PKCS#8) and its certificate chain, `truststore` one with the
@@ -36,7 +36,7 @@ class Security:
     acls: bool = False
 
 
-def security_properties(protocols: Collection[Protocol], security: Security) -> dict[str, str]:
+def security_properties(protocols: Collection[Protocol], security: ListenerSecurity) -> dict[str, str]:
     """Kafka's settings for these listeners.
 
     Raises:
@@ -71,7 +71,7 @@ def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _tls(security: Security) -> dict[str, str]:
+def _tls(security: ListenerSecurity) -> dict[str, str]:
     if security.keystore is None or security.truststore is None:
         raise ValueError("listeners: one with TLS needs a keystore and a truststore, got none")
     return {
