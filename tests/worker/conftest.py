@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +23,10 @@ from loopwarden.judge import RunState, judge
 from loopwarden_schemas.codec import Rejected, decode_record, decode_verdict, encode_event
 from loopwarden_schemas.policy import DEFAULT_DOCUMENT, PolicyDocument
 from loopwarden_schemas.structs import PolicyApplied, Verdict
-from loopwarden_schemas.topics import Topics, partition_for
+from loopwarden_schemas.topics import Topics, declared_topics, partition_for
 
 if TYPE_CHECKING:
-    from loopwarden.broker import LocalBroker
+    from loopwarden.broker import LocalBroker, LocalCluster
     from loopwarden.worker.stores import Store
 
 # kafka-python is imported where it is used: it warns when it is imported, and this file is read before the root's
@@ -77,10 +79,11 @@ class Installation:
     folder: Path
     workers: list[WorkerProcess] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def producer(self) -> Any:
         from kafka import KafkaProducer
 
-        self.producer = KafkaProducer(bootstrap_servers=self.servers, linger_ms=5, max_request_size=2**21)
+        return KafkaProducer(bootstrap_servers=self.servers, linger_ms=5, max_request_size=2**21)
 
     def environment(self, **more: str) -> dict[str, str]:
         return {
@@ -256,7 +259,8 @@ class Installation:
         for worker in self.workers:
             if worker.process.poll() is None:
                 worker.kill()
-        self.producer.close()
+        if "producer" in vars(self):
+            self.producer.close()
 
 
 def wait_until(condition: Any, state: Any) -> None:
@@ -285,6 +289,18 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     yield store
     store.close()
     stores.close()
+
+
+@pytest.fixture
+def three_brokers(cluster: LocalCluster, tmp_path: Path) -> Iterator[Installation]:
+    """An installation on three brokers, each of which has every record."""
+    from loopwarden.broker import create_topics
+
+    topics = declared_topics(f"t{secrets.token_hex(4)}-", partitions=2)
+    create_topics(cluster.bootstrap_servers, topics, replication_factor=3)
+    installation = Installation(cluster.bootstrap_servers, topics, tmp_path)
+    yield installation
+    installation.close()
 
 
 def _histories(limit: int) -> list[Event]:

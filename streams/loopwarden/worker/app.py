@@ -71,6 +71,9 @@ _WATCH_S = 0.5
 # A broker that does not answer a produce request for so long is gone: then the worker ends instead of waiting.
 _PRODUCE_TIMEOUT_S = 120.0
 
+# One broker of several may be away; the next question goes to any of them.
+_ASK_AGAIN_S = 0.2
+
 
 class SafeFlowControl(FlowControlEvent):
     """Resuming what is not suspended does nothing.
@@ -241,8 +244,13 @@ class WorkerApp(faust.App):
     async def _cluster_id(self) -> str:
         assert self._reader is not None, "it is asked by it"
         client = self._reader._client
-        response = await client.send(client.get_random_node(), MetadataRequest([]))
-        return str(response.cluster_id)
+        while True:
+            try:
+                response = await client.send(client.get_random_node(), MetadataRequest([]))
+                return str(response.cluster_id)
+            except KafkaError as error:
+                logger.warning("a broker does not say which cluster it is of (%s): another one is asked", error)
+            await asyncio.sleep(_ASK_AGAIN_S)
 
     async def on_shutdown(self) -> None:
         if self._reader is not None:
