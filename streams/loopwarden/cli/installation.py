@@ -43,6 +43,7 @@ class Wanted(NamedTuple):
     first_policy: str | None
     demo: bool
     prefix: str | None
+    properties: str | None = None
 
 
 class _Running(NamedTuple):
@@ -63,7 +64,9 @@ def bring_up(wanted: Wanted) -> int:
     """
     import loopwarden.worker  # noqa: F401 says which extra is missing
 
-    connection = Connection.given(wanted.broker or f"127.0.0.1:{wanted.port}", wanted.prefix)
+    connection = Connection.given(
+        wanted.broker or f"127.0.0.1:{wanted.port}", wanted.prefix, properties_file=wanted.properties
+    )
     document, file = None, wanted.policy or wanted.first_policy
     if file is not None:
         document = accepted_policy(file)
@@ -127,7 +130,7 @@ def _broker(wanted: Wanted, ending: Ending, progress: Progress) -> Iterator[Loca
 
 @contextmanager
 def _worker(wanted: Wanted, connection: Connection, ending: Ending, progress: Progress) -> Iterator[LocalWorker]:
-    worker = LocalWorker(connection, wanted.data)
+    worker = LocalWorker(connection, wanted.data, wanted.properties)
     ending.kills(lambda: worker.pid)
     try:
         worker.start(lambda: progress("Starting the worker"))
@@ -137,11 +140,10 @@ def _worker(wanted: Wanted, connection: Connection, ending: Ending, progress: Pr
 
 
 def _topics(wanted: Wanted, connection: Connection) -> Topics:
-    servers = connection.bootstrap_servers
     # All have as many partitions as `agent-events`, the one that is there before the option.
-    found = partition_count(servers, connection.topics().events.name)
+    found = partition_count(connection, connection.topics().events.name)
     topics = declared_topics(connection.topic_prefix, found or wanted.partitions)
-    create_topics(servers, topics, replication_factor=1 if wanted.broker is None else BROKERS_DEFAULT)
+    create_topics(connection, topics, replication_factor=1 if wanted.broker is None else BROKERS_DEFAULT)
     return topics
 
 

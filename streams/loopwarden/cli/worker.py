@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from loopwarden.cli.cluster_options import Broker, Prefix, connection
+from loopwarden.cli.cluster_options import Broker, ClientProperties, Prefix, connection
 
 
 class LogLevel(str, Enum):
@@ -26,6 +26,7 @@ _NAMES = ("checkpoint_seconds", "checkpoint_events", "held_runs", "session_secon
 def worker(
     broker: Broker = None,
     prefix: Prefix = None,
+    properties: ClientProperties = None,
     checkpoint_seconds: Annotated[
         str | None,
         typer.Option(metavar="S", help="Time between two checkpoints. Else LOOPWARDEN_CHECKPOINT_SECONDS, else 1."),
@@ -65,7 +66,7 @@ def worker(
     Exit code 0 where it was asked to stop, and what it had judged is durable; 1 where it stopped by itself, and its log
     says why; 2 where a setting is wrong.
     """
-    cluster = connection(broker, prefix)
+    cluster = connection(broker, prefix, properties)
     given = dict(
         zip(_NAMES, (checkpoint_seconds, checkpoint_events, held_runs, session_seconds, data_dir), strict=True)
     )
@@ -75,6 +76,8 @@ def worker(
         "LOOPWARDEN_BOOTSTRAP_SERVERS": cluster.bootstrap_servers,
         "LOOPWARDEN_TOPIC_PREFIX": cluster.topic_prefix,
     }
+    if properties is not None:
+        environment["LOOPWARDEN_CLIENT_PROPERTIES"] = properties
     from loopwarden.worker import Settings, run_worker
 
     raise typer.Exit(run_worker(Settings.from_environment(environment), log_level=log_level.value))

@@ -56,7 +56,7 @@ def following(connection: Connection, topic: str) -> Iterator[Follower]:
         # The broker checked them when it took the records; kafka-python does it in pure Python, at 4 MB/s.
         "check_crcs": False,
     }
-    with connected(KafkaConsumer, connection.bootstrap_servers, **settings) as consumer:
+    with connected(KafkaConsumer, connection, **settings) as consumer:
         partitions = consumer.partitions_for_topic(topic)
         if not partitions:
             raise TopicMissing(topic, connection.bootstrap_servers, connection.topic_prefix)

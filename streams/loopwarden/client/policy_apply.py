@@ -90,7 +90,7 @@ def write_applied(connection: Connection, policy: ArchivedPolicy, partitions: It
     wanted = list(partitions)
     if not wanted:
         return
-    with connected(KafkaProducer, connection.bootstrap_servers, **PRODUCER_SETTINGS) as producer:
+    with connected(KafkaProducer, connection, **PRODUCER_SETTINGS) as producer:
         for partition in wanted:
             record = encode_event(_applied_event(policy, partition, ts))
             try:

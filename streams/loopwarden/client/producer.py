@@ -54,10 +54,10 @@ def event_producer(connection: Connection) -> Iterator[EventProducer]:
         NotPublished: an event was not acknowledged.
     """
     topic = connection.topics().events.name
-    partitions = partition_count(connection.bootstrap_servers, topic)
+    partitions = partition_count(connection, topic)
     if partitions is None:
         raise TopicMissing(topic, connection.bootstrap_servers, connection.topic_prefix)
-    with connected(KafkaProducer, connection.bootstrap_servers, **PRODUCER_SETTINGS) as producer:
+    with connected(KafkaProducer, connection, **PRODUCER_SETTINGS) as producer:
         events = EventProducer(producer, connection, topic, partitions)
         yield events
         events.flush()

@@ -70,7 +70,7 @@ class Sender:
         failures = 0
         while not self._closing.is_set():
             try:
-                with connected(KafkaProducer, self._connection.bootstrap_servers, **_SETTINGS) as producer:
+                with connected(KafkaProducer, self._connection, **_SETTINGS) as producer:
                     self._send_until_closed(producer)
             except Exception as error:  # noqa: PERF203 - the thread must outlive whatever happens to one connection
                 if self.connected or not failures:

@@ -140,7 +140,7 @@ class Reader:
         failures = 0
         while not self._closing.is_set():
             try:
-                with connected(KafkaConsumer, self._connection.bootstrap_servers, **_SETTINGS) as consumer:
+                with connected(KafkaConsumer, self._connection, **_SETTINGS) as consumer:
                     self._read_until_closed(consumer)
             except Exception as error:  # noqa: PERF203 - the thread must outlive whatever happens to one connection
                 if self.connected or not failures:
