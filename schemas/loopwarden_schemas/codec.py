@@ -103,6 +103,28 @@ def decode_record(
     return decoded
 
 
+def element_of(value: bytes, index: int, content_type: str | None = None) -> bytes | None:
+    """Return the bytes of one event of a record: as a record of its own, it is read as within its list.
+
+    Args:
+        value: The record's bytes.
+        index: Which one; 0 where the record is one event.
+        content_type: The record's `content-type` header.
+
+    Returns:
+        None: the record holds no such event, or cannot be read.
+    """
+    if not value:
+        return None
+    decoder = _json_elements if _is_json(value, content_type) else _msgpack_elements
+    try:
+        elements = decoder.decode(value)
+    except (msgspec.MsgspecError, RecursionError):
+        # No list. What is one event, or nothing at all, is told by reading it.
+        return value if index == 0 else None
+    return bytes(elements[index]) if index < len(elements) else None
+
+
 def _is_json(value: bytes, content_type: str | None) -> bool:
     if content_type is not None:
         kind = content_type.partition(";")[0].strip().lower()
