@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import urllib.request
-from typing import Any
+from typing import Any, get_args
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from loopwarden.broker.ports import free_port
 from loopwarden.worker.metrics import Metrics
+from loopwarden_schemas.codec import Reason
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -32,6 +33,18 @@ def total(samples: Samples, name: str) -> float:
 
 def test_without_a_port_nothing_is_served_and_all_is_counted() -> None:
     assert Metrics().registry.get_sample_value("loopwarden_calls_refused_total") == 0
+
+
+def test_what_was_never_counted_is_there_as_zero_so_that_its_first_increase_is_one() -> None:
+    metrics = Metrics()
+    registry = metrics.registry
+    for reason in get_args(Reason):
+        assert registry.get_sample_value("loopwarden_dead_letters_total", {"reason": reason}) == 0
+    assert registry.get_sample_value("loopwarden_judge_failures_total") == 0
+    metrics.judged(0, events=3, seconds=0.1, verdicts={}, rejected={"judge_failed": 2, "misrouted": 1})
+    assert registry.get_sample_value("loopwarden_judge_failures_total") == 2
+    assert registry.get_sample_value("loopwarden_dead_letters_total", {"reason": "judge_failed"}) == 2
+    assert registry.get_sample_value("loopwarden_events_total", {"partition": "0"}) == 3
 
 
 def test_a_worker_tells_what_it_judged_and_which_verdicts_were_obeyed(

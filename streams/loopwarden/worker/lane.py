@@ -121,9 +121,11 @@ class Lane:
                     refused += 1
                     reasons[rejected.reason] += 1
             if count - sent >= _MOST_EVENTS_UNSENT and record is not records[-1]:
+                paused = time.perf_counter()
                 await self._send(record.offset + 1)
                 await asyncio.sleep(0)
                 sent = count
+                began += time.perf_counter() - paused
         last = records[-1]
         # Leaders' clocks differ: the newest counts, not the last.
         self.newest_append_time = max(self.newest_append_time, last.timestamp)

@@ -11,11 +11,12 @@ Counted from the log by this worker: after a crash, what is judged again is coun
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 
 from loopwarden.judge import RunState
+from loopwarden_schemas.codec import Reason
 
 VerdictKind = tuple[str, str, str | None]
 """Action, phase and detector (None for a `clear`)."""
@@ -64,6 +65,14 @@ class Metrics:
         self._dead_letters = Counter(
             "loopwarden_dead_letters", "Events that went to the dead letters.", ("reason",), registry=self.registry
         )
+        for reason in get_args(Reason):
+            # There from the start: to Prometheus, a series that begins at 1 has not increased.
+            self._dead_letters.labels(reason)
+        self._judge_failures = Counter(
+            "loopwarden_judge_failures",
+            "Events that the judge failed on: bugs of Loopwarden's. They are dead letters, too.",
+            registry=self.registry,
+        )
         self._checkpoint_seconds = Histogram(
             "loopwarden_checkpoint_seconds",
             "Time that a checkpoint took, from its freeze until the changelog had it.",
@@ -97,6 +106,7 @@ class Metrics:
             self._verdicts.labels(action, phase, detector or "").inc(count)
         for reason, count in rejected.items():
             self._dead_letters.labels(reason).inc(count)
+        self._judge_failures.inc(rejected.get("judge_failed", 0))
 
     def checkpoint_took(self, seconds: float) -> None:
         """Count a checkpoint that was completed."""
