@@ -14,10 +14,11 @@ from typing import Any, Final
 
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import (
-    AuthorizationError,
+    ClusterAuthorizationFailedError,
     IllegalSaslStateError,
     KafkaError,
     SaslAuthenticationFailedError,
+    TopicAuthorizationFailedError,
     UnsupportedSaslMechanismError,
 )
 from kafka.net.compat import KafkaNetClient
@@ -25,7 +26,7 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
 from loopwarden.client.addresses import host_and_port
-from loopwarden.client.errors import BrokerUnavailable, NotLetIn
+from loopwarden.client.errors import BrokerUnavailable, ClusterError, Missing, NotAuthorized, NotLetIn
 from loopwarden.client.settings import Connection, as_connection
 
 CONNECT_S: Final = 8.0
@@ -101,6 +102,7 @@ def connected(
 
     Raises:
         BrokerUnavailable: nothing answers as Kafka there, within about `connect_timeout`; or it stopped answering.
+        NotAuthorized: a right is missing.
         NotLetIn: what answers refuses this client, or has a certificate that is not to be trusted.
         WrongSetting: it is no address, or a file of its security cannot be read.
     """
@@ -136,7 +138,7 @@ def connected(
             yield client
             seconds = _CLOSE_S
         except KafkaError as error:
-            raise _stopped(connection, error, _failure(networks)) from error
+            raise _stopped(connection, make, error, _failure(networks)) from error
         finally:
             _close(client, seconds)
 
@@ -160,16 +162,22 @@ def _not_connected(connection: Connection, error: BaseException) -> BrokerUnavai
     )
 
 
-def _stopped(connection: Connection, error: KafkaError, failure: BaseException | None) -> BrokerUnavailable:
+def _stopped(
+    connection: Connection, make: Callable[..., Any], error: KafkaError, failure: BaseException | None
+) -> ClusterError:
     for each in (error, failure):
         refusal = None if each is None else _refusal(connection, each)
         if refusal is not None:
             return refusal
-    if isinstance(error, AuthorizationError):
-        return NotLetIn(
-            f"{connection.bootstrap_servers}: {connection.security.principal} has not a right that is needed: {error};"
-            " `loopwarden topics acls` prints what each role needs"
-        )
+    if isinstance(error, TopicAuthorizationFailedError) and error.args:
+        named = error.args[0]
+        right = "Write" if make is KafkaProducer else "Read" if make is KafkaConsumer else "Describe"
+        missing = [Missing("topic", name, right) for name in ([named] if isinstance(named, str) else sorted(named))]
+        return NotAuthorized(connection.security.principal, connection.bootstrap_servers, *missing)
+    if isinstance(error, ClusterAuthorizationFailedError) and make is KafkaProducer:
+        # An idempotent producer must have the right to write to any topic at all.
+        missing = [Missing("topic", connection.topics().events.name, "Write")]
+        return NotAuthorized(connection.security.principal, connection.bootstrap_servers, *missing)
     return BrokerUnavailable(f"{connection.bootstrap_servers}: the broker stopped answering: {error}")
 
 

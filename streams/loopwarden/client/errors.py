@@ -13,6 +13,8 @@ ClusterError
   PolicyNotApplied    a policy is not in every partition yet
 """
 
+from typing import NamedTuple
+
 
 class ClusterError(Exception):
     """Any of the causes above."""
@@ -30,26 +32,46 @@ class NotLetIn(BrokerUnavailable):
     """The broker refuses who this client says it is, or this client refuses the broker's certificate."""
 
 
-class NotAuthorized(ClusterError):
-    """This client's principal has not the right that is needed.
+class Missing(NamedTuple):
+    """A right that a principal has not.
 
-    Args:
-        kind: `topic`, `group` or `cluster`.
-        name: Of the topic or group; a cluster has none.
+    Attributes:
+        kind: `topic` or `group`.
+        name: Of the topic or group.
         right: As `kafka-acls.sh` names it, such as `Write`.
-        principal: Such as `User:gateway`.
-        bootstrap_servers: For the way out.
     """
 
-    def __init__(self, kind: str, name: str, right: str, principal: str, bootstrap_servers: str) -> None:
-        self.right = right
-        what = f"{kind} {name}".strip()
+    kind: str
+    name: str
+    right: str
+
+
+class NotAuthorized(ClusterError):
+    """This client's principal has not a right that is needed.
+
+    Args:
+        principal: Such as `User:gateway`.
+        bootstrap_servers: Of the cluster.
+        missing: The rights, at least one.
+    """
+
+    def __init__(self, principal: str, bootstrap_servers: str, *missing: Missing) -> None:
+        self.missing = missing
+        resources = dict.fromkeys((each.kind, each.name) for each in missing)
+        rights = "; ".join(
+            f"{' and '.join(each.right for each in missing if each[:2] == (kind, name))} on {kind} {name}"
+            for kind, name in resources
+        )
         user = f"'{principal}'" if principal.startswith("User:") else "PRINCIPAL"
-        of = f" --{kind} {name}".rstrip()
+        first = missing[0]
+        way_out = (
+            f"kafka-acls.sh --bootstrap-server {bootstrap_servers} --add --allow-principal {user} --operation"
+            f" {first.right} --{first.kind} {first.name}"
+        )
         super().__init__(
-            f"{what} at {bootstrap_servers}: {principal} must have the right {right}, but has not. An administrator"
-            f" gives it: kafka-acls.sh --bootstrap-server {bootstrap_servers} --add --allow-principal {user}"
-            f" --operation {right}{of}; `loopwarden topics acls` prints all that each role needs"
+            f"{bootstrap_servers}: {principal} must have the right {rights}: it has not. An administrator gives it:"
+            f" {way_out if len(missing) == 1 else 'one command for each'}; `loopwarden topics acls` prints those of"
+            " each role"
         )
 
 

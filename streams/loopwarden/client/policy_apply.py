@@ -12,12 +12,14 @@ from typing import Any, Final, NamedTuple
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
+from loopwarden.client.acls import Grant
 from loopwarden.client.connect import connected
 from loopwarden.client.errors import PolicyNotApplied
 from loopwarden.client.follower import following
 from loopwarden.client.policy_archive import ArchivedPolicy, append_policy, archived, read_archive
 from loopwarden.client.policy_in_force import Progress, policies_in_force, silent
 from loopwarden.client.producer import HEADERS, PRODUCER_SETTINGS
+from loopwarden.client.rights import require
 from loopwarden.client.settings import Connection
 from loopwarden_schemas.codec import encode_event
 from loopwarden_schemas.policy import PolicyDocument
@@ -58,9 +60,12 @@ def apply_policy(
     Raises:
         BrokerUnavailable: no broker there.
         TopicMissing: a topic is not there.
+        NotAuthorized: this client must not write to one of them; then nothing was written.
         PolicyNotApplied: some partitions did not take it.
     """
     document = own_part(document)
+    topics = connection.topics()
+    require(connection, [Grant("topic", each.name, ("Write",)) for each in (topics.policies, topics.events)])
     archive = read_archive(connection)
     if archive and archive[-1].document.digest == document.digest:
         policy = archive[-1]

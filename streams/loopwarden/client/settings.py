@@ -62,7 +62,8 @@ class Connection:
             for server in each:
                 host_and_port(server)
         except WrongSetting as error:
-            raise WrongSetting(f"{source}: {error}") from None
+            of = f" in {servers!r}" if len(each) > 1 else ""
+            raise WrongSetting(f"{source}: {error}{of}") from None
         connection = cls(
             ",".join(each),
             variables.get(PREFIX_VARIABLE, "").strip() if prefix is None else prefix,

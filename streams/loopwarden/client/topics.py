@@ -14,10 +14,11 @@ from kafka import TopicPartition
 from kafka.admin import ConfigResource, KafkaAdminClient
 from kafka.errors import ClusterAuthorizationFailedError, KafkaError, TopicAuthorizationFailedError
 
+from loopwarden.client.acls import Grant
 from loopwarden.client.admin import BROKERS_DEFAULT, admin_client, create_on, wait_for_leaders
 from loopwarden.client.connect import CONNECT_S
-from loopwarden.client.errors import NotAuthorized, TopicMissing, TopicsFailed, TopicsRefused
-from loopwarden.client.rights import described
+from loopwarden.client.errors import Missing, NotAuthorized, TopicMissing, TopicsFailed, TopicsRefused
+from loopwarden.client.rights import check_rights, described
 from loopwarden.client.settings import Connection
 from loopwarden_schemas.topic_differences import (
     Difference,
@@ -37,15 +38,25 @@ _MOST_ROUNDS: Final = 3
 
 
 def find_topics(
-    connection: Connection, topics: Iterable[Topic], connect_timeout: float = CONNECT_S
+    connection: Connection,
+    topics: Iterable[Topic],
+    connect_timeout: float = CONNECT_S,
+    rights: Iterable[Grant] = (),
 ) -> dict[str, Found]:
     """Return those of the topics that the cluster has.
 
+    Args:
+        connection: The cluster.
+        topics: Which ones.
+        connect_timeout: In seconds.
+        rights: What this client must be allowed, beside looking.
+
     Raises:
         BrokerUnavailable: no broker there, or it does not let this client in.
-        NotAuthorized: this client must not look at one of them, or at its settings.
+        NotAuthorized: this client must not look at one of them or at its settings, or has not one of the rights.
     """
     with admin_client(connection, connect_timeout) as client:
+        check_rights(client, connection, rights)
         return _found(client, connection, topics)
 
 
@@ -145,7 +156,7 @@ def _carry_out(
 
 
 def _not_authorized(connection: Connection, topic: str, right: str) -> NotAuthorized:
-    return NotAuthorized("topic", topic, right, connection.security.principal, connection.bootstrap_servers)
+    return NotAuthorized(connection.security.principal, connection.bootstrap_servers, Missing("topic", topic, right))
 
 
 def _alter(client: KafkaAdminClient, connection: Connection, changes: list[Difference]) -> None:

@@ -15,7 +15,7 @@ import msgpack
 from kafka import KafkaConsumer, TopicPartition
 
 from loopwarden.client.connect import connected, first_to_answer
-from loopwarden.client.errors import TopicMissing
+from loopwarden.client.rights import why_not
 from loopwarden.client.settings import Connection
 from loopwarden_schemas.codec import decode_verdict
 from loopwarden_schemas.structs import Verdict
@@ -152,7 +152,7 @@ class Reader:
     def _read_until_closed(self, consumer: Any) -> None:
         found = consumer.partitions_for_topic(self._verdicts)
         if not found:
-            raise TopicMissing(self._verdicts, self._connection.bootstrap_servers, self._connection.topic_prefix)
+            raise why_not(self._connection, self._verdicts, "Read")
         self.partitions = len(found)
         self.connected = True
         assigned: set[TopicPartition] = set()

@@ -28,9 +28,11 @@ from mode.utils.queues import FlowControlEvent
 from loopwarden.worker import endpoint, sweep
 from loopwarden.worker.announce import Detectors
 from loopwarden.worker.checkpoint import Checkpoint, has_news
+from loopwarden.worker.credentials import credentials
 from loopwarden.worker.errors import (
     BatchLost,
     GroupFailed,
+    NotAdmitted,
     ProduceFailed,
     SettingsError,
     TopicsRefused,
@@ -105,6 +107,7 @@ class WorkerApp(faust.App):
         super().__init__(
             self.declared.app_id,
             broker=f"kafka://{settings.bootstrap_servers.replace(',', ';')}",
+            broker_credentials=credentials(settings.security),
             datadir=settings.data_dir,
             # Its own stores stay empty: `RunsTable` has others.
             store="memory://",
@@ -197,8 +200,8 @@ class WorkerApp(faust.App):
         self.add_future(self._look_out())
         try:
             self._serve()
-            self.partitions = await wait_for_topics(self.worker_settings.bootstrap_servers, self.declared)
-        except (SettingsError, TopicsRefused) as error:
+            self.partitions = await wait_for_topics(self.worker_settings.connection)
+        except (NotAdmitted, SettingsError, TopicsRefused) as error:
             await self.crash(error)
             return
         await super().on_first_start()
@@ -228,7 +231,8 @@ class WorkerApp(faust.App):
     def _new_reader(self) -> AIOKafkaConsumer:
         """A consumer beside the group."""
         servers = self.worker_settings.bootstrap_servers.split(",")
-        return AIOKafkaConsumer(bootstrap_servers=servers, enable_auto_commit=False)
+        security = self.worker_settings.security.for_aiokafka()
+        return AIOKafkaConsumer(bootstrap_servers=servers, enable_auto_commit=False, **security)
 
     async def _open_stores(self) -> None:
         if self.worker_settings.store != ROCKSDB:

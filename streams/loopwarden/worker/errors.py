@@ -3,6 +3,7 @@
 WorkerError
   MissingExtra        the packages of the worker are not installed
   SettingsError       an environment variable has a value that cannot be
+  NotAdmitted         the cluster does not let this worker in, or not do what it has to
   TopicsRefused       the topics would make the guarantees false
   StateRefused        a state, or a policy in force, is one that this worker cannot go on from
   StoreFailed         the folder of states cannot be read or written
@@ -25,6 +26,10 @@ class MissingExtra(WorkerError, ImportError):
 
 class SettingsError(WorkerError, ValueError):
     """An environment variable has a value that cannot be."""
+
+
+class NotAdmitted(WorkerError):
+    """The cluster does not let this worker in, or not do what it has to."""
 
 
 class TopicsRefused(WorkerError):

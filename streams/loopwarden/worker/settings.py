@@ -8,11 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from loopwarden.client import Connection, Security, WrongSetting
 from loopwarden.worker.errors import SettingsError
 from loopwarden.worker.log import FORMATS
-from loopwarden_schemas.topics import declared_topics
-
-_DEFAULT_PORT = 9092
 
 MEMORY = "memory://"
 ROCKSDB = "rocksdb://"
@@ -34,6 +32,11 @@ class Settings:
     topic_prefix: str = ""
     """`LOOPWARDEN_TOPIC_PREFIX`: stands in front of every topic's name and of the consumer group's. One prefix is one
     trust domain."""
+
+    security: Security = field(default_factory=Security, kw_only=True)
+    """`LOOPWARDEN_CLIENT_PROPERTIES`: a file with client settings by Kafka's own names (`security.protocol`,
+    `sasl.jaas.config`, `ssl.truststore.location`); each may stand in the environment as well, as in
+    `LOOPWARDEN_KAFKA_SECURITY_PROTOCOL`."""
 
     checkpoint_seconds: float = 1.0
     """`LOOPWARDEN_CHECKPOINT_SECONDS`: the time between two checkpoints. A longer one writes fewer states to the
@@ -75,6 +78,11 @@ class Settings:
     When it comes back within the session, it has its partitions again and the others keep theirs; when it stops for
     good, they wait for the session to end. Two workers must never have the same."""
 
+    @property
+    def connection(self) -> Connection:
+        """The cluster, as the clients take it."""
+        return Connection(self.bootstrap_servers, self.topic_prefix, self.security)
+
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
         """Return the settings that the environment gives; what it does not give has its default.
@@ -82,10 +90,16 @@ class Settings:
         Raises:
             SettingsError: a variable has a value that cannot be; the message names it.
         """
-        given = _Given(os.environ if environment is None else environment)
+        variables = os.environ if environment is None else environment
+        given = _Given(variables)
+        try:
+            cluster = Connection.given(environment=variables)
+        except WrongSetting as error:
+            raise SettingsError(str(error)) from None
         return cls(
-            bootstrap_servers=given.servers("BOOTSTRAP_SERVERS", cls.bootstrap_servers),
-            topic_prefix=given.prefix("TOPIC_PREFIX"),
+            bootstrap_servers=cluster.bootstrap_servers,
+            topic_prefix=cluster.topic_prefix,
+            security=cluster.security,
             checkpoint_seconds=given.seconds("CHECKPOINT_SECONDS", cls.checkpoint_seconds, 0.01, 60),
             checkpoint_events=given.count("CHECKPOINT_EVENTS", cls.checkpoint_events),
             held_runs=given.count("HELD_RUNS", cls.held_runs),
@@ -106,25 +120,6 @@ class _Given:
     def text(self, name: str) -> str:
         # An empty variable counts as not given: that is how compose files and unit files leave one out.
         return self._environment.get(f"LOOPWARDEN_{name}", "").strip()
-
-    def servers(self, name: str, default: str) -> str:
-        text = self.text(name) or self._environment.get(f"KAFKA_{name}", "").strip()
-        text = text.removeprefix("kafka://") or default
-        for server in text.split(","):
-            host, colon, port = server.strip().rpartition(":")
-            if not colon:
-                host, port = server.strip(), str(_DEFAULT_PORT)
-            if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-                raise _wrong(name, "must be HOST:PORT, or several with commas between", text)
-        return text
-
-    def prefix(self, name: str) -> str:
-        text = self.text(name)
-        try:
-            declared_topics(text)
-        except ValueError as error:
-            raise SettingsError(f"LOOPWARDEN_{name}: {error}") from None
-        return text
 
     def seconds(self, name: str, default: float, least: float, most: float) -> float:
         text = self.text(name)
