@@ -232,8 +232,13 @@ class Installation:
             seen.setdefault((record.partition, verdict.verdict_id), verdict)
         return [(partition, verdict) for (partition, _), verdict in seen.items()]
 
-    def judged_in_one_process(self, documents: dict[int, dict[str, Any]]) -> list[tuple[int, Verdict]]:
-        """What judging the log of events once from its start gives, by plain means; `documents` by their number."""
+    def judged_in_one_process(
+        self, documents: dict[int, dict[str, Any]], *, without_tool: str | None = None
+    ) -> list[tuple[int, Verdict]]:
+        """What judging the log of events once from its start gives, by plain means; `documents` by their number.
+
+        Calls of `without_tool` count as not there.
+        """
         states: dict[str, RunState] = {}
         policies: dict[int, PolicyDocument] = {}
         verdicts = []
@@ -241,7 +246,9 @@ class Installation:
             for event in decode_record(record.value, record.timestamp):
                 if isinstance(event, PolicyApplied):
                     policies[record.partition] = PolicyDocument.from_value(documents[event.number])
-                elif not isinstance(event, Rejected):
+                elif not isinstance(event, Rejected) and (
+                    without_tool is None or getattr(event, "tool", None) != without_tool
+                ):
                     policy = policies.get(record.partition, DEFAULT_DOCUMENT)
                     judged = judge(states.get(event.run_id), event, policy)
                     states[event.run_id] = judged.state
