@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from random import Random
 from signal import Signals
 from typing import Any, Final, NamedTuple
@@ -109,7 +110,22 @@ def workers_come_and_go(scene: Scene, random: Random) -> None:
 
 
 def late_states(scene: Scene, random: Random) -> None:
-    """Old states are written to the changelog once more, as a zombie's socket would deliver them."""
+    """Old states are written to the changelog once more, as a zombie's socket would deliver them.
+
+    At times when no worker lives: nobody has written over them when the next ones read them.
+    """
+    with ExitStack() as stack:
+        killed = 0
+        if random.random() < 0.5:
+            while (worker := stack.enter_context(scene.fleet.borrow())) is not None:
+                worker.end(Signals.SIGKILL)
+                killed += 1
+                scene.journal.count("kills", f"{worker.name}: SIGKILL")
+        written = _write_old_states(scene, random)
+    scene.journal.count("late states", f"{written} old states written late" + (", to no worker" if killed else ""))
+
+
+def _write_old_states(scene: Scene, random: Random) -> int:
     topic = scene.topics.changelog.name
     old = []
     with following(scene.connection, topic) as follower:
@@ -120,7 +136,7 @@ def late_states(scene: Scene, random: Random) -> None:
         for record in old:
             producer.send(topic, record.value, key=record.key, partition=record.partition)
         producer.flush(_RECOVERS_S)
-    scene.journal.count("late states", f"{len(old)} old states written late")
+    return len(old)
 
 
 def policies(scene: Scene, random: Random) -> None:
@@ -237,7 +253,7 @@ FAULTS: Final[dict[str, Fault]] = {
     "zombies": Fault(zombies, 5),
     "naps": Fault(naps, 1),
     "workers_come_and_go": Fault(workers_come_and_go, 3),
-    "late_states": Fault(late_states, 2),
+    "late_states": Fault(late_states, 3),
     "policies": Fault(policies, 2),
     "restart_broker": Fault(restart_broker, 3, of_brokers=True),
     "kill_broker": Fault(kill_broker, 3, of_brokers=True),

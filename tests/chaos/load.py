@@ -38,8 +38,8 @@ class Load:
         self._sent = 0
         self._moved = threading.Condition()
         self._ended = threading.Event()
-        settings = {**PRODUCER_SETTINGS, "delivery_timeout_ms": _DELIVERY_MS, "max_block_ms": _DELIVERY_MS}
-        self._producer = KafkaProducer(bootstrap_servers=servers.split(","), **settings)
+        patience = {"delivery_timeout_ms": _DELIVERY_MS, "max_block_ms": _DELIVERY_MS, "reconnect_backoff_max_ms": 500}
+        self._producer = KafkaProducer(bootstrap_servers=servers.split(","), **{**PRODUCER_SETTINGS, **patience})
         self._thread = threading.Thread(target=self._publish, name="load", daemon=True)
         self._thread.start()
 

@@ -6,6 +6,7 @@ By plain means: no lane, no checkpoint, no memory that runs leave and come back 
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import lru_cache
 from typing import NamedTuple
 
 from loopwarden.client import Record
@@ -50,7 +51,7 @@ class Oracle:
         self.events = 0
         self.verdicts: dict[int, list[Expected]] = defaultdict(list)
         self.dead: list[DeadLetter] = []
-        self._partitions = partitions
+        self._partition = lru_cache(maxsize=10_000)(lambda key: partition_for(key, partitions))
         self._documents: dict[int, PolicyDocument] = {}
         self._applied: dict[int, int] = {}
         self._states: dict[str, RunState] = {}
@@ -88,7 +89,7 @@ class Oracle:
             self._applied[record.partition] = event.number
             return None
         key = event.run_id.encode()
-        if record.key != key or partition_for(key, self._partitions) != record.partition:
+        if record.key != key or self._partition(key) != record.partition:
             return "misrouted"
         return None
 

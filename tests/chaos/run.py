@@ -65,7 +65,7 @@ class Plan(NamedTuple):
     nodes: int = 1
     workers: int = 2
     partitions: int = 4
-    rate: float = 800
+    rate: float = 400
     session_seconds: float = 6
     faults: tuple[str, ...] = ()
     in_turn: bool = False
@@ -253,6 +253,7 @@ def _arguments(arguments: Sequence[str]) -> tuple[Plan, bool]:
     parser.add_argument("--rate", type=float, default=plan.rate, help="records a second")
     parser.add_argument("--session-seconds", type=float, default=plan.session_seconds)
     parser.add_argument("--fault", dest="faults", action="append", choices=list(FAULTS), help="only these; repeatable")
+    parser.add_argument("--in-turn", action="store_true", help="each --fault once, in this order")
     parser.add_argument("--set", dest="settings", action="append", metavar="NAME=VALUE", help="for each worker")
     parser.add_argument("--keep", action="store_true", help="keep the folder in any case")
     given = vars(parser.parse_args(arguments))
