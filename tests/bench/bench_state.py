@@ -53,9 +53,11 @@ AIM_GROWTH = 1.1
 
 
 class Held(NamedTuple):
-    """A worker that holds all runs: seconds from its start until it judges, and its resident memory then (MB)."""
+    """A worker that holds all runs: seconds from its start until it judges, those of them in which it computed, and its
+    resident memory then (MB)."""
 
     seconds: float
+    cpu: float
     megabytes: float
 
 
@@ -126,7 +128,7 @@ class Bench:
         with worker(self.servers, self.held, store, folder, [sys.executable, "-m", "loopwarden.worker"]) as process:
             with self.console.status(f"recovery: {what}"):
                 await judged(self.servers, self.held, process)
-            return Held(time.monotonic() - began, megabytes(process.pid))
+            return Held(time.monotonic() - began, cpu_seconds(process.pid), megabytes(process.pid))
 
     async def come_and_go(self, store: str, folder: Path) -> list[tuple[float, float, int]]:
         """Let runs come and go; return hours passed, memory (MB) and runs so far, all along."""
@@ -237,6 +239,12 @@ async def judged(servers: str, topics: Topics, process: subprocess.Popen[bytes])
         await consumer.stop()
 
 
+def cpu_seconds(pid: int) -> float:
+    """CPU seconds of a process so far, its threads included."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def megabytes(pid: int) -> float:
     """Resident memory of a process."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
@@ -258,10 +266,10 @@ async def main(console: Console, servers: str, folder: Path) -> dict[str, Any]:
     }
     console.print(f"{RUNS:,} runs with a full default window: {size:,.0f} bytes of state each on the changelog")
     table = Table()
-    for column in ("store", "recovery s", "worker MB"):
+    for column in ("store", "recovery s", "CPU s", "worker MB"):
         table.add_column(column, justify="left" if column == "store" else "right")
     for name, each in held.items():
-        table.add_row(name, f"{each.seconds:.1f}", f"{each.megabytes:,.0f}")
+        table.add_row(name, f"{each.seconds:.1f}", f"{each.cpu:.1f}", f"{each.megabytes:,.0f}")
     console.print(table)
     level = await bench.come_and_go("memory://", folders["level"])
     console.print(f"{HOURS:g} hours of append time in {LEVEL_SECONDS:g} s: runs that come and go, in memory")
@@ -283,6 +291,7 @@ async def main(console: Console, servers: str, folder: Path) -> dict[str, Any]:
         "runs": RUNS,
         "state_bytes": round(size),
         "recovery_s": {name: round(each.seconds, 1) for name, each in held.items()},
+        "recovery_cpu_s": {name: round(each.cpu, 1) for name, each in held.items()},
         "worker_mb": {name: round(each.megabytes) for name, each in held.items()},
         "level_mb": {name: round(memory) for name, (_, memory, _) in shown.items()},
         "level_hours": HOURS,

@@ -38,6 +38,10 @@ _WRITE_BUFFER_BYTES: Final = 8 * 1024 * 1024
 _CACHE_BYTES: Final = 64 * 1024 * 1024
 
 
+# A few megabytes of states.
+_MOST_UNWRITTEN: Final = 1_000
+
+
 class RocksDBStores:
     """The databases of one worker, in a folder of its own."""
 
@@ -111,6 +115,7 @@ class RocksDBStore:
 
     def __init__(self, path: Path, options: rocksdict.Options) -> None:
         self._path = path
+        self._unwritten: dict[bytes, Entry | None] = {}
         self._scanned_to = _STATE
         try:
             self._database = rocksdict.Rdict(str(path), options)
@@ -126,13 +131,22 @@ class RocksDBStore:
         return Mark(int(changelog), int(judged))
 
     def get(self, key: bytes) -> Entry | None:
+        if key in self._unwritten:
+            return self._unwritten[key]
         value: bytes | None = self._database.get(_STATE + key)
         return None if value is None else Entry.of(value)
 
     def put(self, key: bytes, entry: Entry | None) -> None:
-        self.write({key: entry}, None)
+        # Gathered, as recovery puts every record of the changelog. They are lost with the process, and read again then:
+        # no mark is beyond them before they are written.
+        self._unwritten[key] = entry
+        if len(self._unwritten) >= _MOST_UNWRITTEN:
+            self.write({}, None)
 
     def write(self, changes: Mapping[bytes, Entry | None], mark: Mark | None) -> None:
+        changes, self._unwritten = {**self._unwritten, **changes}, {}
+        if not changes and mark is None:
+            return
         batch = rocksdict.WriteBatch(raw_mode=True)
         for key, entry in changes.items():
             if entry is None:
@@ -147,12 +161,14 @@ class RocksDBStore:
             raise StoreFailed(f"{self._path}: the database of states cannot be written: {error}") from error
 
     def keys(self) -> Iterator[bytes]:
+        self.write({}, None)
         for key in cast("Iterator[bytes]", self._database.keys(from_key=_STATE)):
             if not key.startswith(_STATE):
                 break
             yield key[len(_STATE) :]
 
     def scan(self, most: int) -> list[tuple[bytes, Entry]]:
+        self.write({}, None)
         found: list[tuple[bytes, Entry]] = []
         items = cast("Iterator[tuple[bytes, bytes]]", self._database.items(from_key=self._scanned_to))
         for key, value in items:
