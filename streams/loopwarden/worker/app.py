@@ -256,6 +256,11 @@ class WorkerApp(faust.App):
                 logger.warning("a broker does not say which cluster it is of (%s): another one is asked", error)
             await asyncio.sleep(_ASK_AGAIN_S)
 
+    async def on_stop(self) -> None:
+        # Not ready from here, and not from the next look.
+        self._look()
+        await super().on_stop()
+
     async def on_shutdown(self) -> None:
         if self._reader is not None:
             await self._reader.stop()
@@ -446,17 +451,20 @@ class WorkerApp(faust.App):
 
     async def _look_out(self) -> None:
         while True:
-            lanes = list(self._lanes.values())
-            self._lookout.look(
-                self._phase(),
-                lanes,
-                {lane.partition: self._group.thread.events_end(self._events_tp(lane.partition)) for lane in lanes},
-                polled_at=self._group.polled_at if lanes else None,
-                recovery_remaining=self._recovery_remaining(),
-                rebalances=self.rebalancing_count,
-                detectors_on=self._detectors.on if lanes else None,
-            )
+            self._look()
             await asyncio.sleep(LOOK_INTERVAL_S)
+
+    def _look(self) -> None:
+        lanes = list(self._lanes.values())
+        self._lookout.look(
+            self._phase(),
+            lanes,
+            {lane.partition: self._group.thread.events_end(self._events_tp(lane.partition)) for lane in lanes},
+            polled_at=self._group.polled_at if lanes else None,
+            recovery_remaining=self._recovery_remaining(),
+            rebalances=self.rebalancing_count,
+            detectors_on=self._detectors.on if lanes else None,
+        )
 
     def _phase(self) -> Phase:
         if self.should_stop:

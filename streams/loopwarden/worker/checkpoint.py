@@ -93,7 +93,12 @@ class Frozen:
                 raise ValueError(f"a state must be at most {MAX_STATE_BYTES} bytes, got {len(value)}")
         except Exception:
             # A bug of ours. Written as it is, the broker would refuse it, now and after each restart: engine-facts, B4.
-            logger.exception("run %s, partition %d: its state is lost, it begins anew", held.run_id, lane.partition)
+            logger.exception(
+                "run %s, partition %d: its state is lost, it begins anew",
+                held.run_id,
+                lane.partition,
+                extra={"run": held.run_id, "partition": lane.partition, "offset": state.offset},
+            )
             held.state = None
             entry = lane.states.get(held.key)
             if entry is not None:
@@ -206,6 +211,7 @@ def _expect_end(lane: Lane, base: int, count: int, changelog: str) -> None:
             " again",
             lane.partition,
             changelog,
+            extra={"topic": changelog, "partition": lane.partition},
         )
 
 

@@ -200,6 +200,7 @@ class RunsTable(faust.Table[bytes, bytes]):
                     mark.changelog,
                     self.changelog_topic_name,
                     ends[partition],
+                    extra={"topic": self.changelog_topic_name, "partition": partition, "offset": mark.changelog},
                 )
                 self._forget({partition})
                 self._stores.discard(partition)
@@ -245,7 +246,12 @@ class RunsTable(faust.Table[bytes, bytes]):
             for tp in active_tps:
                 self.states(tp.partition).recovered(highwaters[tp] + 1)
                 count = self._read.pop(tp.partition, 0)
-                logger.info("partition %d: %d records of its changelog were read", tp.partition, count)
+                logger.info(
+                    "partition %d: %d records of its changelog were read",
+                    tp.partition,
+                    count,
+                    extra={"topic": tp.topic, "partition": tp.partition},
+                )
             if self._on_recovered is not None:
                 await self._on_recovered({tp.partition for tp in active_tps})
         except asyncio.CancelledError:
