@@ -148,6 +148,16 @@ def test_a_pod_may_do_nothing_that_it_does_not_need(pod: Manifest, container: Ma
     assert "memory" in container["resources"]["limits"]
 
 
+def test_the_pod_runs_as_the_user_of_the_image_and_writes_where_it_may(
+    infra: Path, pod: Manifest, environment: dict[str, str]
+) -> None:
+    dockerfile = (infra / "Dockerfile").read_text()
+    security = pod["spec"]["securityContext"]
+    assert f"USER {security['runAsUser']}:{security['runAsGroup']}\n" in dockerfile
+    assert security["fsGroup"] == security["runAsGroup"]
+    assert f"LOOPWARDEN_DATA_DIR={environment['LOOPWARDEN_DATA_DIR']}\n" in dockerfile
+
+
 def test_the_session_outlasts_a_pod_that_comes_back(pod: Manifest, environment: dict[str, str]) -> None:
     assert float(environment["LOOPWARDEN_SESSION_SECONDS"]) > pod["spec"]["terminationGracePeriodSeconds"]
 
