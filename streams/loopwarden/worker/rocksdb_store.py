@@ -13,16 +13,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, cast
 
-from loopwarden.worker.errors import MissingExtra, SettingsError, StoreFailed
+import rocksdict
+
+from loopwarden.worker.errors import SettingsError, StoreFailed
 from loopwarden.worker.stores import Entry, Mark
 from loopwarden_schemas.state import STATE_VERSION
-
-try:
-    import rocksdict
-except ImportError as error:
-    raise MissingExtra(
-        "LOOPWARDEN_STORE=rocksdb:// needs a package that is not installed: pip install 'loopwarden[rocksdb]'"
-    ) from error
 
 logger = logging.getLogger(__name__)
 

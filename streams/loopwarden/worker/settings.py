@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 from loopwarden.client import Connection, Security, WrongSetting
@@ -105,7 +106,7 @@ class Settings:
             held_runs=given.count("HELD_RUNS", cls.held_runs),
             session_seconds=given.seconds("SESSION_SECONDS", cls.session_seconds, 1, 1800),
             data_dir=given.folder("DATA_DIR"),
-            store=given.choice("STORE", (MEMORY, ROCKSDB)),
+            store=given.store("STORE"),
             metrics_port=given.port("METRICS_PORT"),
             metrics_address=given.text("METRICS_ADDRESS") or cls.metrics_address,
             log_format=given.choice("LOG_FORMAT", FORMATS),
@@ -143,6 +144,12 @@ class _Given:
         if text and not (text.isdecimal() and 0 < int(text) < 65536):
             raise _wrong(name, "must be a port, 1 to 65535", text)
         return int(text) if text else None
+
+    def store(self, name: str) -> str:
+        store = self.choice(name, (MEMORY, ROCKSDB))
+        if store == ROCKSDB and find_spec("rocksdict") is None:
+            raise _wrong(name, "needs a package that is not installed (pip install 'loopwarden[rocksdb]')", store)
+        return store
 
     def choice(self, name: str, choices: tuple[str, ...]) -> str:
         text = self.text(name) or choices[0]
