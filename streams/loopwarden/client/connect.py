@@ -16,14 +16,17 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import (
     ClusterAuthorizationFailedError,
     IllegalSaslStateError,
+    KafkaConnectionError,
     KafkaError,
     SaslAuthenticationFailedError,
     TopicAuthorizationFailedError,
     UnsupportedSaslMechanismError,
 )
 from kafka.net.compat import KafkaNetClient
+from kafka.net.inet import create_connection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
+from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
 from loopwarden.client.addresses import host_and_port
 from loopwarden.client.errors import BrokerUnavailable, ClusterError, Missing, NotAuthorized, NotLetIn
@@ -61,8 +64,17 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python ha
             connection.init_future.add_errback(self._failed, node_id)
         return connection
 
-    async def _build_transport(self, *arguments: Any, **options: Any) -> Any:
-        transport = await super()._build_transport(*arguments, **options)
+    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
+        # As kafka-python does it, but for the socket, which it leaves open when the handshake fails.
+        options, settings = self.config["socket_options"], {"ssl_context": self.config["ssl_context"]}
+        sock = await create_connection(self._net, node.host, node.port, options, timeout_at=timeout_at)
+        kind = KafkaSSLTransport if self.ssl_enabled else KafkaTCPTransport
+        transport = kind(self._net, sock, host=node.host, **(settings if self.ssl_enabled else {}))
+        try:
+            await transport.handshake()
+        except Exception as error:
+            transport.abort(error)
+            raise KafkaConnectionError(f"Handshake failed: {error}") from error
         # Where the broker closes the connection right behind its answer, kafka-python drops the answer: just the one
         # that says that the password is wrong.
         receive = transport._sock_recv
@@ -171,7 +183,7 @@ def _stopped(
             return refusal
     if isinstance(error, TopicAuthorizationFailedError) and error.args:
         named = error.args[0]
-        right = "Write" if make is KafkaProducer else "Read" if make is KafkaConsumer else "Describe"
+        right = "Write" if make is KafkaProducer else "Read" if make is KafkaConsumer else "Create"
         missing = [Missing("topic", name, right) for name in ([named] if isinstance(named, str) else sorted(named))]
         return NotAuthorized(connection.security.principal, connection.bootstrap_servers, *missing)
     if isinstance(error, ClusterAuthorizationFailedError) and make is KafkaProducer:
