@@ -99,7 +99,7 @@ class LocalCluster:
         jars = ensure_jars(self._cache)
         cluster_id = self._cluster_id()
         deadline = time.monotonic() + self._start_timeout
-        missing = [node for node in self._chosen(nodes) if not self._nodes[node].pid]
+        missing = [node for node in self._chosen(nodes) if node not in self.running]
 
         def launch(node: int) -> None:
             self._nodes[node].launch(jars, self._settings[node], cluster_id, deadline)
@@ -108,7 +108,8 @@ class LocalCluster:
             self._each(missing, launch)
             self._each(missing, lambda node: self._nodes[node].wait_until_ready(deadline))
         except BaseException:
-            self.kill(*missing)
+            for node in missing:
+                self._nodes[node].kill()
             raise
 
     def stop(self, *nodes: int, timeout: float = 30.0) -> None:
