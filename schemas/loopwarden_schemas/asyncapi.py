@@ -17,6 +17,11 @@ _NUMBERS: Final = frozenset(("retention.ms", "retention.bytes", "max.message.byt
 
 _OFFSET: Final = {"type": "integer", "minimum": 0}
 _DECIMAL: Final = {"type": "string", "pattern": "^[0-9]+$"}
+_PLACE: Final = {
+    "source-topic": {"type": "string"},
+    **dict.fromkeys(("source-partition", "source-offset", "source-index"), _DECIMAL),
+}
+"""Headers that say which event a dead letter is about."""
 
 
 def document(contract_version: str) -> dict[str, Any]:
@@ -27,7 +32,7 @@ def document(contract_version: str) -> dict[str, Any]:
         "loopVerdicts": _channel(topics.verdicts, {"verdict": "verdict"}),
         "loopProgress": _channel(topics.progress, {"progress": "progress"}),
         "loopPolicies": _channel(topics.policies, {"policy": "policy"}),
-        "deadLetters": _channel(topics.dead, {"deadLetter": "deadLetter"}),
+        "deadLetters": _channel(topics.dead, {"deadLetter": "deadLetter", "replayNote": "replayNote"}),
         "runStates": _channel(topics.changelog, {"runState": "runState"}),
     }
     return {
@@ -104,6 +109,10 @@ def _operations(app_id: str) -> dict[str, Any]:
         "workerSendsStates": operation("send", "runStates", "The changed states of each checkpoint."),
         "workerReceivesStates": operation("receive", "runStates", "To recover the states of its partitions."),
         "workerReceivesPolicies": operation("receive", "loopPolicies", "The archive, to its end."),
+        "operatorSendsReplays": operation(
+            "send", "agentEvents", "The events of dead letters, once the cause is mended."
+        ),
+        "operatorSendsReplayNotes": operation("send", "deadLetters", "Beside each letter that was replayed."),
         "runnerReceivesVerdicts": operation("receive", "loopVerdicts", "Those of its runs' partitions."),
         "runnerReceivesProgress": operation("receive", "loopProgress", "To know when its orders are certain."),
         "operatorSendsPolicies": operation("send", "loopPolicies", "Only administrators may."),
@@ -199,25 +208,27 @@ def _messages() -> dict[str, Any]:
             "description": "The original key and bytes; of a record too large for the broker once more, the beginning.",
             "headers": {
                 "type": "object",
-                "required": ["reason", "source-topic", "source-partition", "source-offset", "source-index"],
+                "required": ["reason", "detail", *_PLACE, "append-time"],
                 "properties": {
                     "reason": {"type": "string", "description": "A stable code."},
                     "detail": {"type": "string", "description": "For people."},
-                    "source-topic": {"type": "string"},
-                    **dict.fromkeys(
-                        (
-                            "source-partition",
-                            "source-offset",
-                            "source-index",
-                            "append-time",
-                            "original-size",
-                            "original-key-size",
-                        ),
-                        _DECIMAL,
-                    ),
+                    "content-type": {"type": "string", "description": "The original record's, where it had one."},
+                    **_PLACE,
+                    **dict.fromkeys(("append-time", "original-size", "original-key-size"), _DECIMAL),
                 },
             },
             "payload": {"type": "string", "format": "binary"},
+        },
+        "replayNote": {
+            "title": "That the event of a dead letter was sent again",
+            "contentType": "application/octet-stream",
+            "description": "The key and the place of the letter; it has no value.",
+            "headers": {
+                "type": "object",
+                "required": [*_PLACE, "replayed-by", "replayed-why"],
+                "properties": {**_PLACE, "replayed-by": {"type": "string"}, "replayed-why": {"type": "string"}},
+            },
+            "payload": {"type": "string", "format": "binary", "maxLength": 0},
         },
         "runState": {
             "title": "The state of a run",
