@@ -25,12 +25,13 @@ _MARK: Final = b"m"
 _STATE: Final = b"s"
 """Stands in front of every run's id, so that no id is the mark's key."""
 
-# A partition's unflushed states. RocksDB's own default of 64 MB, twice for each of eight partitions, would be a
-# gigabyte.
+# A partition's unflushed states. RocksDB's own 64 MB, twice for each of eight partitions, would be a gigabyte.
 _WRITE_BUFFER_BYTES: Final = 8 * 1024 * 1024
 
-# Of all partitions together. The states in use are kept decoded by the worker; the operating system caches the files.
+# Of all partitions together, the write buffers' part of it included. The states in use are kept decoded by the worker;
+# the operating system caches the files.
 _CACHE_BYTES: Final = 64 * 1024 * 1024
+_WRITE_BUFFERS_BYTES: Final = 32 * 1024 * 1024
 
 
 # A few megabytes of states.
@@ -66,6 +67,9 @@ class RocksDBStores:
         except OSError as error:
             raise SettingsError(f"LOOPWARDEN_DATA_DIR: must be a folder that can be written: {error}") from None
         self._cache = rocksdict.Cache(_CACHE_BYTES)
+        self._write_buffers = rocksdict.WriteBufferManager.new_write_buffer_manager_with_cache(
+            _WRITE_BUFFERS_BYTES, False, self._cache
+        )
 
     def open(self, partition: int) -> RocksDBStore:
         """Open a partition's database, an empty one where there is none or it is damaged.
@@ -92,6 +96,7 @@ class RocksDBStores:
         options = rocksdict.Options(raw_mode=True)
         options.create_if_missing(True)
         options.set_write_buffer_size(_WRITE_BUFFER_BYTES)
+        options.set_write_buffer_manager(self._write_buffers)
         options.set_compression_type(rocksdict.DBCompressionType.lz4())
         options.set_keep_log_file_num(2)
         table = rocksdict.BlockBasedOptions()
