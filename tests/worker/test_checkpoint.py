@@ -284,7 +284,7 @@ def test_a_state_goes_an_hour_after_the_judge_would_not_use_it_and_once_its_last
     parts = Parts(store)
     parts.states.recover(b"old", freeze_empty("old", offset=8), None)
     parts.lane.newest_append_time = append_time
-    assert sweep.over(parts.lane, committed) == ([b"old"] if swept else [])
+    assert sweep.over(parts.lane, committed) == ({b"old": (8, 0)} if swept else {})
 
 
 def test_a_swept_state_gets_a_tombstone_and_leaves_the_table(store: Store) -> None:
@@ -292,7 +292,7 @@ def test_a_swept_state_gets_a_tombstone_and_leaves_the_table(store: Store) -> No
         parts = Parts(store)
         parts.states.recover(b"old", freeze_empty("old"), None)
         await parts.judge("run")
-        taking = asyncio.create_task(parts.checkpoint.take([parts.lane], {0: [b"old"]}))
+        taking = asyncio.create_task(parts.checkpoint.take([parts.lane], {0: {b"old": (0, 0)}}))
         await settle()
         await parts.broker.acknowledge("changelog")
         assert await taking
@@ -307,12 +307,30 @@ def test_a_run_that_changed_since_is_not_swept(store: Store) -> None:
         parts = Parts(store)
         parts.states.recover(b"old", freeze_empty("old"), None)
         await parts.judge("old", append_time=30 * HOUR)
-        assert sweep.over(parts.lane, 10**9) == []
-        taking = asyncio.create_task(parts.checkpoint.take([parts.lane], {0: [b"old"]}))
+        assert sweep.over(parts.lane, 10**9) == {}
+        taking = asyncio.create_task(parts.checkpoint.take([parts.lane], {0: {b"old": (0, 0)}}))
         await settle()
         await parts.broker.acknowledge("changelog")
         assert await taking
         assert thaw(parts.written()[b"old"] or b"").newest_at == 30 * HOUR
+
+    asyncio.run(story())
+
+
+def test_a_run_that_began_again_since_it_was_looked_at_is_not_swept(store: Store) -> None:
+    async def story() -> None:
+        parts = Parts(store)
+        parts.states.recover(b"old", freeze_empty("old", offset=0), None)
+        parts.offset = 10
+        parts.lane.newest_append_time = 30 * HOUR
+        over = {0: sweep.over(parts.lane, committed=9)}
+        assert over == {0: {b"old": (0, 0)}}
+        await parts.judge("old", append_time=30 * HOUR)
+        await parts.take_checkpoint()
+        assert await parts.checkpoint.take([parts.lane], over)
+        entry = store.get(b"old")
+        assert entry is not None
+        assert thaw(entry.value).begun == 30 * HOUR
 
     asyncio.run(story())
 

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import faust
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, TopicAuthorizationFailedError
 from aiokafka.protocol.metadata import MetadataRequest
 from faust.app.base import BootStrategy
 from faust.exceptions import ConsumerNotStarted
@@ -25,9 +25,10 @@ from faust.types.transports import ConsumerT, TransportT
 from mode.utils.objects import cached_property
 from mode.utils.queues import FlowControlEvent
 
+from loopwarden.client.errors import Missing, NotAuthorized
 from loopwarden.worker import endpoint, sweep
 from loopwarden.worker.announce import Detectors
-from loopwarden.worker.checkpoint import Checkpoint, has_news
+from loopwarden.worker.checkpoint import Checkpoint, Over, has_news
 from loopwarden.worker.credentials import credentials
 from loopwarden.worker.errors import (
     BatchLost,
@@ -268,6 +269,7 @@ class WorkerApp(faust.App):
         self.runs.close()
 
     async def crash(self, reason: BaseException) -> None:
+        reason = self._right_missing(reason) or reason
         if not isinstance(reason, WorkerError):
             await super().crash(reason)
             return
@@ -279,6 +281,16 @@ class WorkerApp(faust.App):
             await super().crash(reason)
         finally:
             FAUST_LOG.disabled = False
+
+    def _right_missing(self, reason: BaseException) -> NotAdmitted | None:
+        """What to tell where a right was taken away from this worker while it ran."""
+        cause = reason.__cause__ if isinstance(reason, ProduceFailed) else reason
+        if not isinstance(cause, TopicAuthorizationFailedError):
+            return None
+        right = "Read" if cause is reason else "Write"
+        connection = self.worker_settings.connection
+        missing = Missing("topic", str(cause.args[0]), right)
+        return NotAdmitted(str(NotAuthorized(connection.security.principal, connection.bootstrap_servers, missing)))
 
     def _crash_soon(self, reason: BaseException) -> None:
         self.add_future(self.crash(reason))
@@ -415,7 +427,7 @@ class WorkerApp(faust.App):
             self._checkpoint_due.clear()
             await self._take_checkpoint([lane for lane in self._lanes.values() if has_news(lane)])
 
-    async def _take_checkpoint(self, lanes: list[Lane], over: dict[int, list[bytes]] | None = None) -> None:
+    async def _take_checkpoint(self, lanes: list[Lane], over: Over | None = None) -> None:
         if not lanes:
             return
         self._events = 0
@@ -443,11 +455,17 @@ class WorkerApp(faust.App):
             if self.should_stop or not lanes:
                 continue
             await self._checkpoint.find_foreign_writes(lanes, self._changelog_ends)
-            over = {
-                lane.partition: sweep.over(lane, self._group.committed(self._events_tp(lane.partition)))
-                for lane in lanes
-            }
+            over = {lane.partition: await self._over(lane) for lane in lanes}
             await self._take_checkpoint([lane for lane in lanes if over[lane.partition]], over)
+
+    async def _over(self, lane: Lane) -> dict[bytes, tuple[int, int]]:
+        over: dict[bytes, tuple[int, int]] = {}
+        for _ in range(sweep.SCANS):
+            if self._lanes.get(lane.partition) is not lane:
+                return {}  # Taken away meanwhile, and its states with it.
+            over |= sweep.over(lane, self._group.committed(self._events_tp(lane.partition)))
+            await self.sleep(sweep.PAUSE_S)
+        return over
 
     async def _look_out(self) -> None:
         while True:

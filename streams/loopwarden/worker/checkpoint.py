@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 from loopwarden.judge import freeze
 from loopwarden.worker.errors import ProduceFailed
@@ -33,6 +33,10 @@ _SLICE_S = 0.001
 _PAUSE_S = 0.002
 
 
+Over: TypeAlias = Mapping[int, Mapping[bytes, tuple[int, int]]]
+"""Runs that are over: by partition and key, offset and index of the state that may go."""
+
+
 class Frozen:
     """One partition as it was at one moment: what it wants to make durable.
 
@@ -46,8 +50,8 @@ class Frozen:
         rewritten: Keys that need not be written again once this is written.
     """
 
-    def __init__(self, lane: Lane, over: list[bytes]) -> None:
-        """Freeze a lane, and take from it the runs whose keys are in `over`."""
+    def __init__(self, lane: Lane, over: Mapping[bytes, tuple[int, int]]) -> None:
+        """Freeze a lane, and take from it the runs in `over` whose states are still of that place."""
         self.lane = lane
         self.offset = lane.next_offset
         self.entries: dict[bytes, Entry] = {}
@@ -61,9 +65,10 @@ class Frozen:
             lane.policies.changed = False
         states = lane.states
         changed = {held.key for held in self._changed}
-        for key in over:
+        for key, place in over.items():
             entry = states.get(key)
-            if entry is not None and key not in changed:
+            # It may have begun again since it was looked at, and a checkpoint been taken.
+            if entry is not None and entry.place == place and key not in changed:
                 self.tombstones[key] = entry
                 lane.runs.drop(key)
         self.rewritten = list(islice(states.rewrite, _MOST_REWRITTEN))
@@ -140,12 +145,12 @@ class Checkpoint:
         self._committed = committed
         self._lock = asyncio.Lock()
 
-    async def take(self, lanes: list[Lane], over: dict[int, list[bytes]] | None = None) -> bool:
+    async def take(self, lanes: list[Lane], over: Over | None = None) -> bool:
         """Take a checkpoint of these partitions; return whether it was completed.
 
         Args:
             lanes: The partitions.
-            over: Keys of runs that are over, by partition: their states go.
+            over: Runs that are over: their states go.
 
         Raises:
             ProduceFailed: the broker did not take a state; nothing was released.
@@ -155,7 +160,9 @@ class Checkpoint:
             frozen = []
             for lane in lanes:
                 async with lane.whole:
-                    frozen.append(Frozen(lane, (over or {}).get(lane.partition, [])))
+                    if not self._may_write():
+                        return False  # Their states may be closed already.
+                    frozen.append(Frozen(lane, (over or {}).get(lane.partition, {})))
             for each in frozen:
                 await each.encode()
             # (2) Wait until all verdicts and dead letters up to them are acknowledged.
@@ -181,7 +188,10 @@ class Checkpoint:
         `ends` asks the broker for the ends, by partition.
         """
         async with self._lock:
-            for partition, end in (await ends()).items():
+            changelog_ends = await ends()
+            if not self._may_write():
+                return
+            for partition, end in changelog_ends.items():
                 for lane in lanes:
                     if lane.partition == partition:
                         _expect_end(lane, end, 0, self._changelog)
