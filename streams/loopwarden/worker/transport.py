@@ -32,6 +32,9 @@ _FETCH_MAX_WAIT_MS = 250
 # While every partition's queue is full, Faust's fetcher would sleep a second (engine-facts, B7).
 _QUEUE_FULL_PAUSE_S = 0.005
 
+# While recovery has not sought yet: a few round trips.
+_NOT_SOUGHT_PAUSE_S = 0.005
+
 
 class Batch(NamedTuple):
     """The records of one poll of one partition."""
@@ -45,9 +48,14 @@ class Batch(NamedTuple):
 
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):
-    """The thread that polls and heartbeats."""
+    """The thread that polls and heartbeats.
+
+    Attributes:
+        stops: How often the flow was stopped, which is how each assignment anew begins.
+    """
 
     logger = FAUST_LOG
+    stops = 0
 
     def _create_worker_consumer(self, transport: driver.Transport) -> Any:
         consumer = super()._create_worker_consumer(transport)
@@ -74,6 +82,20 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             await self.crash(error)
             return False
         return True
+
+    async def _fetch_records(
+        self, consumer: Any, active_partitions: set[TP], timeout: float | None = None, max_records: int | None = None
+    ) -> Any:
+        stops = self.stops
+        records = await super()._fetch_records(consumer, active_partitions, timeout, max_records)
+        if stops == self.stops:
+            return records
+        # A poll goes on waiting while the partitions are assigned anew, and what it finds then is for nobody. Where
+        # recovery has sought already, the next poll would begin behind it.
+        for tp, polled in records.items():
+            if consumer._subscription.is_assigned(tp):
+                consumer._fetcher.seek_to(tp, polled[0].offset)
+        return {}
 
     @property
     def generation(self) -> int:
@@ -120,6 +142,7 @@ class Consumer(driver.Consumer):
         super().__init__(*args, **kwargs)
         self._released: dict[TP, int] = {}
         self._follows: dict[TP, int] = {}
+        self._sought = False
         self.polled_at: float | None = None
         """When the last poll came back (`time.monotonic`), with records or without."""
 
@@ -179,9 +202,21 @@ class Consumer(driver.Consumer):
         return message
 
     async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
-        # A copy: Faust pauses partitions in this very set while the poll waits, and where none is left aiokafka takes
-        # that for all, and goes on behind records that nobody gets.
-        return await super()._getmany(None if active_partitions is None else set(active_partitions), timeout)
+        # Recovery resumes the partitions of events before it seeks. A poll in between goes on where the last one before
+        # the assignment stopped, behind what was dropped then: a run's later event would be judged before an earlier
+        # one, and that one be skipped as seen.
+        # A copy, too: Faust pauses partitions in this very set while the poll waits, and where none is left aiokafka
+        # takes that for all, and goes on behind records that nobody gets.
+        active = {tp for tp in active_partitions or () if self._sought or self._is_changelog_tp(tp)}
+        if not active:
+            await self.sleep(_NOT_SOUGHT_PAUSE_S)
+            return {}
+        return await super()._getmany(active, timeout)
+
+    def stop_flow(self) -> None:
+        super().stop_flow()
+        self._sought = False
+        self._thread.stops += 1
 
     async def perform_seek(self) -> None:
         await super().perform_seek()
@@ -190,6 +225,7 @@ class Consumer(driver.Consumer):
         if fresh:
             await self._thread.seek_to_beginning(*map(driver.ensure_aiokafka_TP, fresh))
         self._follows = {tp: offset for tp, offset in self._read_offset.items() if offset}
+        self._sought = True
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
         await super().on_partitions_revoked(revoked)
