@@ -19,6 +19,7 @@ from loopwarden.worker.endpoint import serve
 from loopwarden.worker.gauges import Gauges
 from loopwarden.worker.health import STUCK_S, UNSAVED_S, not_alive, not_ready
 from loopwarden.worker.standing import LaneStanding, Lookout, Phase, Standing
+from loopwarden.worker.transport import End
 
 NOW = 1_000_000.0
 JUDGING = Standing(at=NOW - 1, phase=Phase.judging, phase_since=NOW - 60, polled_at=NOW - 1)
@@ -106,8 +107,9 @@ class ALane:
         self.rewrite: set[bytes] = set()
 
 
-def look(lookout: Lookout, lane: Any, end: int | None) -> LaneStanding:
-    lookout.look(Phase.judging, [lane], {0: end}, polled_at=None, recovery_remaining=0, rebalances=0, detectors_on=None)
+def look(lookout: Lookout, lane: Any, end: int, told_at: float | None = None) -> LaneStanding:
+    ends = {0: End(end, time.time() if told_at is None else told_at)}
+    lookout.look(Phase.judging, [lane], ends, polled_at=None, recovery_remaining=0, rebalances=0, detectors_on=None)
     return lookout.standing.lanes[0]
 
 
@@ -132,6 +134,16 @@ def test_a_partition_of_which_nothing_was_judged_yet_waits_since_the_first_look(
     first = look(lookout, lane, 5).behind_since
     assert first is not None
     assert look(lookout, lane, 6).behind_since == first
+
+
+def test_where_the_broker_does_not_answer_records_may_wait_since_it_last_did() -> None:
+    lane, lookout = ALane(next_offset=10, checkpointed=10, newest_append_time=1000), Lookout()
+    minute_ago = time.time() - 60
+    found = look(lookout, lane, 10, told_at=minute_ago)
+    assert (found.lag, found.behind_since) == (0, minute_ago)
+    assert any("no fetch" in reason for reason in not_ready(lookout.standing, time.monotonic()))
+    assert look(lookout, lane, 10).behind_since is None
+    assert not_ready(lookout.standing, time.monotonic()) == []
 
 
 def test_a_checkpoint_counts_from_its_freeze_and_for_its_partitions_only() -> None:

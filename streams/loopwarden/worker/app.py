@@ -477,7 +477,7 @@ class WorkerApp(faust.App):
         self._lookout.look(
             self._phase(),
             lanes,
-            {lane.partition: self._group.thread.events_end(self._events_tp(lane.partition)) for lane in lanes},
+            {lane.partition: self._group.thread.end(self._events_tp(lane.partition)) for lane in lanes},
             polled_at=self._group.polled_at if lanes else None,
             recovery_remaining=self._recovery_remaining(),
             rebalances=self.rebalancing_count,

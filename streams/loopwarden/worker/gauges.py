@@ -54,7 +54,9 @@ class Gauges(Collector):
 
 def _of_partitions(standing: Standing) -> Iterable[Metric]:
     lag = _by_partition("loopwarden_lag_records", "Records that wait to be judged, as far as the broker told.")
-    lag_seconds = _by_partition("loopwarden_lag_seconds", "How long the oldest record that is not judged waits.")
+    lag_seconds = _by_partition(
+        "loopwarden_lag_seconds", "How long the oldest record that is not judged waits, or may wait."
+    )
     held = _by_partition("loopwarden_runs_held", "Runs kept decoded in memory.")
     for lane in standing.lanes:
         labels = [str(lane.partition)]

@@ -4,8 +4,8 @@ Alive: its event loop moves. Only a restart mends one that does not, so Kubernet
 A broker that is away does not make it fail: a restart would bring nothing.
 
 Ready: its runs are read back and it judges, also where it has no partition because the others are enough. Not ready
-while it waits, recovers or stops, and not when it is stuck: the poll loop does not come round, or what was judged does
-not become durable.
+while it waits, recovers or stops, and not when it is stuck: the poll loop does not come round, the broker answers no
+fetch, or what was judged does not become durable.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ STUCK_S: Final = 30.0
 """Nothing that works takes the event loop or the poll loop so long: the slowest is a full poll, a third of a second."""
 
 UNSAVED_S: Final = 90.0
-"""A checkpoint comes at least each minute (`LOOPWARDEN_CHECKPOINT_SECONDS` is at most 60) and takes seconds. Below the
-120 s after which a broker that acknowledges nothing ends the worker."""
+"""A checkpoint comes at least each minute (`LOOPWARDEN_CHECKPOINT_SECONDS` is at most 60) and takes seconds."""
 
 
 def not_alive(standing: Standing, now: float) -> list[str]:
@@ -40,6 +39,9 @@ def not_ready(standing: Standing, now: float) -> list[str]:
         return reasons
     if standing.polled_at is not None and now - standing.polled_at > STUCK_S:
         reasons.append(f"no poll for {now - standing.polled_at:.0f} s (limit {STUCK_S:.0f} s)")
+    told_at = standing.phase_since if standing.told_at is None else standing.told_at
+    if standing.lanes and now - told_at > STUCK_S:
+        reasons.append(f"the broker has answered no fetch for {now - told_at:.0f} s (limit {STUCK_S:.0f} s)")
     if standing.unsaved_since is not None and now - standing.unsaved_since > UNSAVED_S:
         reasons.append(
             f"what was judged {now - standing.unsaved_since:.0f} s ago is not durable yet (limit {UNSAVED_S:.0f} s)"

@@ -14,8 +14,12 @@ from typing import Final, NamedTuple
 
 from loopwarden.worker.checkpoint import has_news
 from loopwarden.worker.lane import Lane
+from loopwarden.worker.transport import End
 
 INTERVAL_S: Final = 1.0
+
+_STALE_S: Final = 5.0
+"""A fetch is answered within a quarter of a second. What the broker said longer ago may not be so any more."""
 
 
 class Phase(Enum):
@@ -35,7 +39,7 @@ class LaneStanding(NamedTuple):
     lag: int | None
     """Records that wait, as far as the broker told; None before it told anything."""
     behind_since: float | None
-    """Since when records wait (seconds since the epoch), None where none does. See `Lookout`."""
+    """Since when records wait, or may wait (seconds since the epoch); None where none does. See `Lookout`."""
     runs_held: int
 
 
@@ -51,6 +55,8 @@ class Standing:
     """Since when something is judged and not durable; None where all is."""
     polled_at: float | None = None
     """When the poll loop last came round."""
+    told_at: float | None = None
+    """When the broker last answered a fetch; None before it did, and without partitions."""
     recovery_remaining: int = 0
     rebalances: int = 0
     detectors_on: bool | None = None
@@ -62,7 +68,8 @@ class Lookout:
 
     When did the oldest waiting record arrive? Only the broker knows. What is known: not before the newest record that
     was judged, and not before the last look at which nothing waited. The later of the two is taken: it is right to a
-    second for a partition that was idle, and for one that is behind it is the age of what is being judged.
+    second for a partition that was idle, and for one that is behind it is the age of what is being judged. Where the
+    broker does not answer, records may wait since it last did.
     """
 
     def __init__(self) -> None:
@@ -80,7 +87,7 @@ class Lookout:
         self,
         phase: Phase,
         lanes: Iterable[Lane],
-        ends: dict[int, int | None],
+        ends: dict[int, End | None],
         *,
         polled_at: float | None,
         recovery_remaining: int,
@@ -112,17 +119,20 @@ class Lookout:
             lanes=tuple(self._look_at(lane, ends.get(lane.partition)) for lane in lanes),
             unsaved_since=min(unsaved, default=None),
             polled_at=polled_at,
+            told_at=max((now - (time.time() - end.told_at) for end in ends.values() if end is not None), default=None),
             recovery_remaining=recovery_remaining,
             rebalances=rebalances,
             detectors_on=detectors_on,
         )
 
-    def _look_at(self, lane: Lane, end: int | None) -> LaneStanding:
+    def _look_at(self, lane: Lane, end: End | None) -> LaneStanding:
         partition, now = lane.partition, time.time()
         first_look = self._first_look.setdefault(partition, now)
-        lag = None if end is None else max(0, end - lane.next_offset)
+        if end is None:
+            return LaneStanding(partition, None, None, len(lane.runs))
+        lag, stale = max(0, end.offset - lane.next_offset), now - end.told_at > _STALE_S
         if lag == 0:
-            self._caught_up[partition] = now
+            self._caught_up[partition] = end.told_at if stale else now
         known = max(lane.newest_append_time / 1000, self._caught_up.get(partition, 0.0))
-        behind_since = (known or first_look) if lag else None
+        behind_since = (known or first_look) if lag or stale else None
         return LaneStanding(partition, lag, behind_since, len(lane.runs))

@@ -47,6 +47,14 @@ class Batch(NamedTuple):
     """aiokafka's ConsumerRecords, at least one."""
 
 
+class End(NamedTuple):
+    """Where a partition ends, as the broker said."""
+
+    offset: int
+    told_at: float
+    """When it said so, in seconds since the epoch."""
+
+
 class ConsumerThread(driver.AIOKafkaConsumerThread):
     """The thread that polls and heartbeats.
 
@@ -107,12 +115,13 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         found: int | None = await self.call_thread(self._ensure_consumer().committed, driver.ensure_aiokafka_TP(tp))
         return found
 
-    def events_end(self, tp: TP) -> int | None:
+    def end(self, tp: TP) -> End | None:
         """Return where the partition ends, as the last fetch said; None where none said it yet."""
         # Between two assignments aiokafka does not know the partition.
         with contextlib.suppress(AssertionError, AttributeError, ConsumerNotStarted, IllegalStateError):
-            end: int | None = self._ensure_consumer().highwater(driver.ensure_aiokafka_TP(tp))
-            return end
+            consumer, at = self._ensure_consumer(), driver.ensure_aiokafka_TP(tp)
+            offset, told_ms = consumer.highwater(at), consumer.last_poll_timestamp(at)
+            return None if offset is None or told_ms is None else End(offset, told_ms / 1000)
         return None
 
     async def check_group(self) -> None:
