@@ -454,7 +454,11 @@ class WorkerApp(faust.App):
             lanes = list(self._lanes.values())
             if self.should_stop or not lanes:
                 continue
-            await self._checkpoint.find_foreign_writes(lanes, self._changelog_ends)
+            try:
+                await self._checkpoint.find_foreign_writes(lanes, self._changelog_ends)
+            except KafkaError as error:
+                logger.warning("the broker does not say where the changelog ends (%s): it is asked again later", error)
+                continue
             over = {lane.partition: await self._over(lane) for lane in lanes}
             await self._take_checkpoint([lane for lane in lanes if over[lane.partition]], over)
 
