@@ -44,7 +44,7 @@ def mounted(folder: Path, megabytes: int) -> Iterator[Disk | None]:
     kept = folder.with_name(f"{folder.name}-kept")
     try:
         yield disk
-    except BaseException:
+    except Exception:
         disk.free()
         shutil.copytree(folder, kept)
         raise
