@@ -81,10 +81,11 @@ def test_acls_are_printed_for_whom_they_are_asked(run: Callable[..., Any]) -> No
     ran = run("topics", "acls", "--gateway", "gw", "--gateway", "gw2", "--runner", "User:CN=r", "--prefix", "team-")
     assert ran.code == 0
     kafka_acls = "kafka-acls.sh --bootstrap-server localhost:9092 --add"
+    of_gateway = "--allow-principal User:gw --allow-principal User:gw2"
     of_runner = f"{kafka_acls} --allow-principal User:CN=r --operation Read"
     assert ran.out.splitlines() == [
         "# gateway: publishes what its runs do",
-        f"{kafka_acls} --allow-principal User:gw --allow-principal User:gw2 --operation Write --topic team-agent-events",
+        f"{kafka_acls} {of_gateway} --operation Write --topic team-agent-events",
         "# runner: reads verdicts, and how far they are judged",
         f"{of_runner} --topic team-loop-verdicts",
         f"{of_runner} --topic team-loop-progress",

@@ -101,6 +101,18 @@ class Secured:
         with admin_client(self.broker.bootstrap_servers) as client:
             assert client.create_acls(acls)["failed"] == []
 
+    def revoke(self, name: str, right: str, topic: str) -> None:
+        """Take away a right to a topic that was granted."""
+        from kafka.admin import ACLFilter, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
+
+        from loopwarden.client import admin_client
+
+        operation, pattern = ACLOperation[right.upper()], ResourcePattern(ResourceType.TOPIC, topic)
+        with admin_client(self.broker.bootstrap_servers) as client:
+            granted = ACLFilter(f"User:{name}", "*", operation, ACLPermissionType.ALLOW, pattern)
+            [(_, revoked, _)] = client.delete_acls([granted])
+        assert len(revoked) == 1
+
     def start_worker(self, name: str, protocol: Protocol, mechanism: str) -> subprocess.Popen[bytes]:
         """`loopwarden worker` with the properties of a principal, and nothing else."""
         file = self.properties(name, protocol, mechanism)

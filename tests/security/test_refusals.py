@@ -101,10 +101,16 @@ def test_without_a_client_certificate_where_one_is_asked_for(secured: Any, run: 
     assert "must let this client in with no certificate (ssl.keystore.location), but refuses" in line
 
 
-def test_another_protocol_than_the_listeners_is_told(secured: Any, run: Callable[..., Any]) -> None:
-    line = told(run("watch", "--broker", secured.broker.bootstrap("SASL_SSL")))
-    assert "by PLAINTEXT, but what listens there does not answer as one" in line
-    assert "Does that listener ask for another security.protocol?" in line
+@pytest.mark.parametrize(("listener", "protocol"), [("SASL_SSL", "PLAINTEXT"), ("PLAINTEXT", "SSL")])
+def test_another_protocol_than_the_listeners_is_told(secured: Any, listener: Any, protocol: str) -> None:
+    from loopwarden.client import BrokerUnavailable, Connection, Security, admin_client
+
+    security = Security(protocol, truststore=str(secured.broker.ca_file))
+    connection = Connection(secured.broker.bootstrap(listener), security=security)
+    with pytest.raises(BrokerUnavailable) as refused, admin_client(connection, connect_timeout=1):
+        pass
+    assert f"by {protocol}, but what listens there does not answer as one" in str(refused.value)
+    assert "Does that listener ask for another security.protocol?" in str(refused.value)
 
 
 def test_a_worker_with_a_wrong_password_ends_with_2_and_does_not_show_it(secured: Any) -> None:

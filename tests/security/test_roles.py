@@ -92,6 +92,19 @@ def test_a_worker_without_any_one_of_its_rights_says_which(secured: Any) -> None
         assert re.search(named, str(refused.value)), refused.value
 
 
+def test_a_worker_that_loses_a_right_stops_and_says_which(secured: Any) -> None:
+    secured.grant("worker", "worker")
+    worker = secured.start_worker("worker", "SASL_SSL", "SCRAM-SHA-512")
+    secured.wait_for_log("ready, judging partitions")
+    topic = secured.topics.events.name
+    secured.revoke("worker", "Read", topic)
+    assert worker.wait(HANG_S) == 1
+    assert "the worker stops: " in secured.log
+    assert f"User:worker must have the right Read on topic {topic}: it has not" in secured.log
+    assert f"--operation Read --topic {topic}" in secured.log
+    assert "Traceback" not in secured.log
+
+
 def test_a_gateway_that_may_not_write_says_so_and_keeps_its_events(
     secured: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -191,6 +191,8 @@ def _tell(running: _Running, wanted: Wanted, seconds: float) -> None:
         print(f"  export LOOPWARDEN_BOOTSTRAP_SERVERS={connection.bootstrap_servers}")
     if connection.topic_prefix:
         print(f"  export LOOPWARDEN_TOPIC_PREFIX={connection.topic_prefix}")
+    if running.broker is None and wanted.properties is not None:
+        print(f"  export LOOPWARDEN_CLIENT_PROPERTIES={wanted.properties}")
     if not archive:
         print(f'  loopwarden policy apply {_RECOMMENDED if _RECOMMENDED.exists() else "FILE"} --why "first policy"')
     print("  loopwarden watch\n  loopwarden demo\n  loopwarden publish FILE\nCtrl-C stops all of it.", flush=True)

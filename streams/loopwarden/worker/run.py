@@ -59,7 +59,7 @@ def run_worker(settings: Settings, *, log_level: str = "info") -> int:
     try:
         worker.execute_from_commandline()
     except SystemExit as end:
-        if isinstance(app.crash_reason, NotAdmitted):
+        if isinstance(app.crash_reason, NotAdmitted) and app.partitions is None:
             return 2
         return end.code if isinstance(end.code, int) else 1
     return 0

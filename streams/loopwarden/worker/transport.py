@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, cast
 
-from aiokafka.errors import CommitFailedError, IllegalStateError
+from aiokafka.errors import CommitFailedError, IllegalStateError, TopicAuthorizationFailedError
 from faust.exceptions import ConsumerNotStarted
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, AppT, ConsumerMessage, Message
@@ -34,6 +34,9 @@ _QUEUE_FULL_PAUSE_S = 0.005
 
 # While recovery has not sought yet: a few round trips.
 _NOT_SOUGHT_PAUSE_S = 0.005
+
+# What crashed stops at once; until then nothing is polled again.
+_AFTER_CRASH_S = 1.0
 
 
 class Batch(NamedTuple):
@@ -220,7 +223,13 @@ class Consumer(driver.Consumer):
         if not active:
             await self.sleep(_NOT_SOUGHT_PAUSE_S)
             return {}
-        return await super()._getmany(active, timeout)
+        try:
+            return await super()._getmany(active, timeout)
+        except TopicAuthorizationFailedError as error:
+            # Faust would log it with a traceback and leave its tasks where they are.
+            await self.app.crash(error)
+            await self.sleep(_AFTER_CRASH_S)
+            return {}
 
     def stop_flow(self) -> None:
         super().stop_flow()
