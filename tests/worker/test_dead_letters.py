@@ -129,7 +129,13 @@ def test_an_event_that_crashes_the_judge_stops_nothing_and_changes_nothing(
     poisoned = set()
     port = free_port()
     for begin, end in ((0, 30), (30, 60)):
-        worker = installation.start_worker(sys.executable, str(FAILING_WORKER), LOOPWARDEN_METRICS_PORT=str(port))
+        worker = installation.start_worker(
+            sys.executable,
+            str(FAILING_WORKER),
+            LOOPWARDEN_METRICS_PORT=str(port),
+            # So that nobody waits for the session of the one that was killed.
+            LOOPWARDEN_GROUP_INSTANCE_ID="one",
+        )
         for call in range(begin, end):
             for run in ("run-1", "run-2", RUN):
                 tool = "poison" if call % 7 == 3 else "read"

@@ -68,6 +68,8 @@ def test_runs_that_left_memory_go_on_where_they_were(installation: Any, historie
         "LOOPWARDEN_STORE": kept,
         "LOOPWARDEN_HELD_RUNS": "4",
         "LOOPWARDEN_CHECKPOINT_SECONDS": "0.05",
+        # So that nobody waits for the session of a worker that was killed.
+        "LOOPWARDEN_GROUP_INSTANCE_ID": "one",
     }
     for start, end in ((0, 700), (700, 1500)):
         # The second worker has the database of the first, which was killed.
@@ -83,14 +85,13 @@ def test_a_restart_with_rocksdb_reads_only_what_was_written_since(
     installation: Any, strict: Any, repeated_call: Any
 ) -> None:
     number = installation.apply(strict)
-    workers = [("rocksdb://", range(3)), ("memory://", range(3, 4)), ("rocksdb://", range(4, 6))]
+    runs = [RUN, *(f"other-{number}" for number in range(9))]
+    workers = [("rocksdb://", runs, range(3)), ("memory://", [RUN], range(3, 4)), ("rocksdb://", [RUN], range(4, 6))]
     read, written = [], []
-    for kept, calls in workers:
+    for kept, of_runs, calls in workers:
+        publish(installation, repeated_call, of_runs, calls)
         worker = installation.start_worker(LOOPWARDEN_STORE=kept)
-        for call in calls:
-            for event in repeated_call(RUN, call):
-                installation.publish(event)
-            installation.wait_until_judged()
+        installation.wait_until_judged()
         assert worker.stop() == 0
         written.append(len(installation.read(installation.topics.changelog.name)))
         read.append(sum(int(count) for count in re.findall(r"(\d+) records of its changelog were read", worker.log)))
@@ -105,18 +106,21 @@ def test_a_restart_with_rocksdb_reads_only_what_was_written_since(
 def test_a_database_of_a_changelog_that_is_there_no_more_is_not_used(
     installation: Any, strict: Any, repeated_call: Any
 ) -> None:
+    publish(installation, repeated_call, [RUN, "other-1", "other-2"], range(3))
     worker = installation.start_worker(LOOPWARDEN_STORE="rocksdb://")
-    for call in range(3):
-        for event in repeated_call(RUN, call):
-            installation.publish(event)
-        installation.wait_until_judged()
+    installation.wait_until_judged()
     assert worker.stop() == 0
     installation.begin_again()
     number = installation.apply(strict)
-    for call in range(3):
-        for event in repeated_call(RUN, call):
-            installation.publish(event)
+    publish(installation, repeated_call, [RUN], range(3))
     worker = installation.start_worker(LOOPWARDEN_STORE="rocksdb://")
     installation.wait_until_judged()
     assert "it was deleted and created again" in worker.log
     assert installation.verdicts() == installation.judged_in_one_process({number: strict}) != []
+
+
+def publish(installation: Any, repeated_call: Any, runs: list[str], calls: range) -> None:
+    for call in calls:
+        for run in runs:
+            for event in repeated_call(run, call):
+                installation.publish(event)

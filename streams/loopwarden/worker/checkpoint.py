@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 from loopwarden.judge import freeze
 from loopwarden.worker.errors import ProduceFailed
+from loopwarden.worker.failures import type_and_place
 from loopwarden.worker.lane import Lane
 from loopwarden.worker.policies import POLICIES_KEY
 from loopwarden.worker.records import Records
@@ -96,12 +97,13 @@ class Frozen:
             value = freeze(state)
             if len(value) > MAX_STATE_BYTES:
                 raise ValueError(f"a state must be at most {MAX_STATE_BYTES} bytes, got {len(value)}")
-        except Exception:
+        except Exception as error:
             # A bug of ours. Written as it is, the broker would refuse it, now and after each restart: engine-facts, B4.
-            logger.exception(
-                "run %s, partition %d: its state is lost, it begins anew",
+            logger.error(
+                "a bug of ours: run %s, partition %d: its state is lost, it begins anew: %s",
                 held.run_id,
                 lane.partition,
+                type_and_place(error),
                 extra={"run": held.run_id, "partition": lane.partition, "offset": state.offset},
             )
             held.state = None
