@@ -23,6 +23,8 @@ from loopwarden.broker.process import spawn
 _READY: Final = "ready, judging partitions"
 """What a worker logs each time its partitions are assigned."""
 
+_STOPS: Final = "the worker stops: "
+
 _STOP_S: Final = 60.0
 _WATCH_S: Final = 0.2
 _RESTART_AFTER_S: Final = 0.5
@@ -44,9 +46,10 @@ class Worker:
         return self._process.poll()
 
     @property
-    def last_line(self) -> str:
-        """What its log ends with."""
-        return "".join(self.log.read_text(errors="replace").strip().splitlines()[-1:])
+    def last_words(self) -> str:
+        """Why it stopped, as its log says; else what its log ends with."""
+        lines = self.log.read_text(errors="replace").strip().splitlines()
+        return "".join([line for line in lines if _STOPS in line][-1:] or lines[-1:])
 
     @property
     def assignments(self) -> int:
@@ -149,9 +152,9 @@ class Fleet:
         """Tell a worker to stop, and count it where it does not end cleanly."""
         code = worker.end(Signals.SIGTERM)
         # One that had not said a word yet was still being loaded: there was nothing to end.
-        if code != 0 and not (code == -Signals.SIGTERM and not worker.last_line):
+        if code != 0 and not (code == -Signals.SIGTERM and not worker.last_words):
             self.gave_up += 1
-            self._tell(f"{worker.name} was told to stop and ended with {code}: {worker.last_line}")
+            self._tell(f"{worker.name} was told to stop and ended with {code}: {worker.last_words}")
 
     def close(self) -> None:
         """Kill all."""
@@ -186,7 +189,7 @@ class Fleet:
                 self._bury(ended)
             for worker in ended:
                 self.gave_up += 1
-                self._tell(f"{worker.name} ended by itself with {worker.exit_code}: {worker.last_line[:200]}")
+                self._tell(f"{worker.name} ended by itself with {worker.exit_code}: {worker.last_words[:200]}")
             if ended and not self._closed.wait(_RESTART_AFTER_S):
                 with self._lock:
                     self._fill()
