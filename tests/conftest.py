@@ -8,8 +8,10 @@ import hypothesis
 import pytest
 
 if TYPE_CHECKING:
-    from loopwarden.broker import LocalBroker
+    from loopwarden.broker import LocalBroker, LocalCluster
     from loopwarden_schemas.topics import Topics
+
+    from .secure_broker import SecureBroker
 
 
 # The same examples on every run and no deadlines, so that a red build is a fault; `--hypothesis-profile=search` looks
@@ -31,6 +33,32 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBroker]:
 
     with LocalBroker(tmp_path_factory.mktemp("broker"), port=0) as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def secure_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
+    """One Apache Kafka with SASL_PLAINTEXT, SSL, SASL_SSL and ACLs; PLAINTEXT is there for who may do everything."""
+    from .secure_broker import SecureBroker
+
+    with SecureBroker(tmp_path_factory.mktemp("secure")) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def _cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    from loopwarden.broker import LocalCluster
+
+    with LocalCluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(_cluster: LocalCluster) -> LocalCluster:
+    """Three nodes, all running and in sync when a test begins, whatever the one before did to them."""
+    _cluster.resume()
+    _cluster.start()
+    _cluster.wait_until_in_sync()
+    return _cluster
 
 
 @pytest.fixture

@@ -27,7 +27,8 @@ THIRD_PARTY = {
 OURS = {
     CONTRACT: set[str](),
     JUDGE: {CONTRACT},
-    "loopwarden.worker": {CONTRACT, JUDGE},
+    # How a cluster is reached, and its topics are looked at, is the same for a worker.
+    "loopwarden.worker": {CONTRACT, JUDGE, "loopwarden.client"},
     "loopwarden.client": {CONTRACT},
     # A client of the cluster it starts, to know when it is ready: a step sideways, as the runner's.
     "loopwarden.broker": {CONTRACT, "loopwarden.client"},
@@ -63,9 +64,12 @@ LAYERS = {
     "json5_text": {"canonical"},
     "policy_own_part": {"policy"},
     "policy_file": {"policy", "policy_models", "policy_effect", "json5_text"},
-    "json_schemas": {"events", "verdicts", "policy_models"},
+    "asyncapi": {"topics"},
+    "json_schemas": {"asyncapi", "events", "verdicts", "policy_models"},
+    "dead_letters": set[str](),
     "state": set[str](),
     "topics": set[str](),
+    "topic_differences": {"topics"},
 }
 """Which module of the contract may know which."""
 

@@ -95,12 +95,32 @@ def decode_record(
     else:
         decoded = [decoded]
     for event in decoded:
-        if len(event.event_id) > _SURELY_SHORT and not event.event_id.isascii():
-            return _decode_one_by_one(value, append_time, is_json)
-        if type(event) is not PolicyApplied and len(event.run_id) > _SURELY_SHORT and not event.run_id.isascii():
+        if not _ids_surely_fit(event):
             return _decode_one_by_one(value, append_time, is_json)
         event.append_time = event.ts if append_time is None else append_time
     return decoded
+
+
+def element_of(value: bytes, index: int, content_type: str | None = None) -> bytes | None:
+    """Return the bytes of one event of a record: as a record of its own, it is read as within its list.
+
+    Args:
+        value: The record's bytes.
+        index: Which one; 0 where the record is one event.
+        content_type: The record's `content-type` header.
+
+    Returns:
+        None: the record holds no such event, or cannot be read.
+    """
+    if not value:
+        return None
+    decoder = _json_elements if _is_json(value, content_type) else _msgpack_elements
+    try:
+        elements = decoder.decode(value)
+    except (msgspec.MsgspecError, RecursionError):
+        # No list. What is one event, or nothing at all, is told by reading it.
+        return value if index == 0 else None
+    return bytes(elements[index]) if index < len(elements) else None
 
 
 def _is_json(value: bytes, content_type: str | None) -> bool:
@@ -147,8 +167,29 @@ def _decode_one(value: bytes, append_time: int | None, index: int, is_json: bool
 
 
 def _ids_surely_fit(event: Event) -> bool:
-    ids = [event.event_id] if isinstance(event, PolicyApplied) else [event.event_id, event.run_id]
-    return all(len(text) <= _SURELY_SHORT or text.isascii() for text in ids)
+    """Whether none of an event's ids is too long or holds a control character; False: the pydantic models know."""
+    # Spelled out: with a function for each id it would take as long as decoding.
+    event_id, session_id, agent_id, source = event.event_id, event.session_id, event.agent_id, event.source
+    if not (
+        event_id.isprintable()
+        and (len(event_id) <= _SURELY_SHORT or event_id.isascii())
+        and (session_id is None or session_id.isprintable())
+        and (agent_id is None or agent_id.isprintable())
+        and (source is None or source.isprintable())
+    ):
+        return False
+    if isinstance(event, PolicyApplied):
+        return True
+    if isinstance(event, structs.TOOL_CALL_EVENTS):
+        call_id, verdict_id = event.call_id, event.verdict_id
+        if not ((call_id is None or call_id.isprintable()) and (verdict_id is None or verdict_id.isprintable())):
+            return False
+    elif isinstance(event, structs.RunStarted) and not (
+        event.parent_run_id is None or event.parent_run_id.isprintable()
+    ):
+        return False
+    run_id = event.run_id
+    return run_id.isprintable() and (len(run_id) <= _SURELY_SHORT or run_id.isascii())
 
 
 def event_from_value(value: Any, append_time: int | None = None, index: int = 0) -> Event | Rejected:

@@ -6,6 +6,7 @@ type makes the event invalid.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
@@ -14,6 +15,10 @@ MAX_NAME_BYTES = 256
 MAX_HASH_BYTES = 64
 MAX_RECORD_BYTES = 1024 * 1024
 MAX_EVENTS_PER_RECORD = 100
+
+_CONTROL = r"\x00-\x1f\x7f-\x9f"
+CONTROL_CHARACTER = re.compile(f"[{_CONTROL}]")
+"""C0, DEL and C1: no id holds any."""
 
 
 def _at_most(limit: int) -> AfterValidator:
@@ -34,7 +39,18 @@ def _also_in_lower_case(name: str) -> str:
     return name
 
 
+def _without_control_characters(text: str) -> str:
+    found = CONTROL_CHARACTER.search(text)
+    if found is not None:
+        raise ValueError(f"must not hold control characters, has U+{ord(found[0]):04X}")
+    return text
+
+
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_BYTES), _at_most(MAX_NAME_BYTES)]
+# Ids are looked for in logs, terminals and command lines.
+Id = Annotated[
+    Name, Field(json_schema_extra={"pattern": f"^[^{_CONTROL}]*$"}), AfterValidator(_without_control_characters)
+]
 ToolName = Annotated[
     str, Field(max_length=MAX_NAME_BYTES), _at_most(MAX_NAME_BYTES), AfterValidator(_also_in_lower_case)
 ]
@@ -59,11 +75,11 @@ class LogEvent(_Contract):
     """What every event has."""
 
     schema_: Literal[1] = Field(default=1, alias="schema", description="Major version of the event's shape.")
-    event_id: Name = Field(description="Unique per event; a redelivery repeats it.")
+    event_id: Id = Field(description="Unique per event; a redelivery repeats it.")
     ts: Count = Field(description="Milliseconds since the epoch by the producer's clock; shown, never used by a rule.")
-    session_id: Name | None = Field(default=None, description="The conversation, which may hold several runs.")
-    agent_id: Name | None = Field(default=None, description="Chooses the agent's overlay of the policy.")
-    source: Name | None = Field(default=None, description="A random id per producer process; reports gaps only.")
+    session_id: Id | None = Field(default=None, description="The conversation, which may hold several runs.")
+    agent_id: Id | None = Field(default=None, description="Chooses the agent's overlay of the policy.")
+    source: Id | None = Field(default=None, description="A random id per producer process; reports gaps only.")
     seq: Count | None = Field(default=None, description="The producer's counter; reports gaps only.")
     duration_ms: Amount | None = Field(default=None, description="Shown and summed, outside the fold.")
     usage: Usage | None = None
@@ -72,14 +88,14 @@ class LogEvent(_Contract):
 class RunEvent(LogEvent):
     """An event of one run; the record's key is the run id."""
 
-    run_id: Name = Field(description="One agent execution: the unit of ordering, state and partitioning.")
+    run_id: Id = Field(description="One agent execution: the unit of ordering, state and partitioning.")
 
 
 class RunStarted(RunEvent):
     """A run begins (optional: it begins with its first event anyway)."""
 
     type: Literal["run.started"]
-    parent_run_id: Name | None = None
+    parent_run_id: Id | None = None
     cause: str | None = None
     policy: Any = Field(
         default=None, description="A loopDetection block laid over the fleet's; counts only on the run's first event."
@@ -89,12 +105,12 @@ class RunStarted(RunEvent):
 class CallEvent(RunEvent):
     """An event of one tool call."""
 
-    call_id: Name | None = None
+    call_id: Id | None = None
     tool: ToolName
     args: Any = Field(default=None, description="The arguments as they came; absent arguments are null.")
     args_hash: Hash | None = Field(default=None, description="Instead of `args`: XXH3-128 of their canonical JSON.")
     known_poll: bool | None = Field(default=None, description="With `args_hash`: the call is a known poll.")
-    verdict_id: Name | None = Field(
+    verdict_id: Id | None = Field(
         default=None, description="The verdict that the runner applied to this call: a block obeyed, a warning shown."
     )
 

@@ -37,6 +37,16 @@ class StateHead(Struct, array_like=True, gc=False):
     """That event's index within its record."""
 
 
+class StateTimes(StateHead, array_like=True, gc=False):
+    """The head, and what tells when the state is not used any more. Times are append times in ms."""
+
+    run_id: str
+    begun: int
+    n: int
+    newest_at: int
+    ended_at: int | None
+
+
 class SignatureRecord(Struct, array_like=True, gc=False):
     """A tool and its arguments, once for all calls that share them."""
 
@@ -91,14 +101,9 @@ class EnforcementRecord(Struct, array_like=True, gc=False):
     open: list[int]
 
 
-class StateRecord(StateHead, array_like=True, gc=False):
-    """The whole record. Times are append times in ms."""
+class StateRecord(StateTimes, array_like=True, gc=False):
+    """The whole record."""
 
-    run_id: str
-    begun: int
-    n: int
-    newest_at: int
-    ended_at: int | None
     session_id: str | None
     agent_id: str | None
     policy: list[bool | int | None]
@@ -125,6 +130,7 @@ class StateRecord(StateHead, array_like=True, gc=False):
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(StateRecord)
 _head = msgspec.msgpack.Decoder(StateHead)
+_times = msgspec.msgpack.Decoder(StateTimes)
 
 
 def state_position(value: bytes) -> tuple[int, int]:
@@ -140,6 +146,11 @@ def state_position(value: bytes) -> tuple[int, int]:
     if head.version != STATE_VERSION:
         raise UnknownStateVersion(head.version)
     return head.offset, head.index
+
+
+def state_times(value: bytes) -> StateTimes:
+    """Return the head and the times of a state record that `state_position` took, without decoding the rest."""
+    return _times.decode(value)
 
 
 def encode_state(record: StateRecord) -> bytes:

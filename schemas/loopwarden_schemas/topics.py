@@ -1,6 +1,7 @@
 """The topics Loopwarden uses, as declarations, and the partition a run's records lie on.
 
-Nothing here talks to Kafka: `loopwarden.broker` creates what is declared, the worker checks that what it finds agrees.
+Nothing here talks to Kafka: `loopwarden.client` creates what is declared; `topic_differences` says what a cluster has
+otherwise, to `loopwarden topics` and to the worker.
 Rules: design.md, "Topics".
 """
 
@@ -16,6 +17,9 @@ DEFAULT_PARTITIONS = 8
 # The Faust table of run states. Its changelog is named `{app id}-{table}-changelog` by Faust itself, so the name of the
 # table is part of the contract: another name is another topic, and every state would be gone.
 RUNS_TABLE = "runs"
+
+MAX_BATCH_BYTES = 1024 * 1024 + 12
+"""The largest batch of the topics that the worker alone writes: Kafka's own default, whatever a cluster's is."""
 
 MAX_RECORD_BYTES = 1024 * 1024
 """The largest value of a record of `agent-events`; a larger one is a dead letter. (design.md, "Limits")"""
@@ -95,7 +99,7 @@ def declared_topics(prefix: str = "", partitions: int = DEFAULT_PARTITIONS) -> T
             f"{prefix}loop-verdicts",
             "run id",
             partitions,
-            retained_14_days,
+            {**retained_14_days, "max.message.bytes": str(MAX_BATCH_BYTES)},
             "one verdict, on the same partition number as the event that caused it",
         ),
         progress=Topic(
@@ -128,7 +132,11 @@ def declared_topics(prefix: str = "", partitions: int = DEFAULT_PARTITIONS) -> T
             f"{_app_id(prefix)}-{RUNS_TABLE}-changelog",
             "run id",
             partitions,
-            {"cleanup.policy": "compact", "min.compaction.lag.ms": str(_HOUR_MS)},
+            {
+                "cleanup.policy": "compact",
+                "min.compaction.lag.ms": str(_HOUR_MS),
+                "max.message.bytes": str(MAX_BATCH_BYTES),
+            },
             "run states: Faust's own topic",
         ),
     )

@@ -70,3 +70,21 @@ def test_a_setting_of_the_worker_that_cannot_be_is_named(run: Callable[..., Any]
     assert ran.err == (
         "loopwarden: LOOPWARDEN_CHECKPOINT_SECONDS: must be a number of seconds from 0.01 to 60, got 'soon'\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "rule"),
+    [
+        ("group-instance-id", "a b", "must be at most 249 letters, digits, '.', '_' and '-'"),
+        ("store", "disk", "must be one of memory://, rocksdb://"),
+        ("metrics-port", "http", "must be a port, 1 to 65535"),
+        ("log-format", "xml", "must be one of text, json"),
+    ],
+)
+def test_an_option_of_the_worker_is_the_setting_of_its_name(
+    run: Callable[..., Any], option: str, value: str, rule: str
+) -> None:
+    ran = run("worker", f"--{option}", value)
+    assert ran.code == 2
+    name = option.replace("-", "_").upper()
+    assert ran.err == f"loopwarden: LOOPWARDEN_{name}: {rule}, got {value!r}\n"

@@ -34,7 +34,7 @@ def test_events_lie_on_their_runs_partition_in_the_order_published(connection: C
 
 def test_a_topic_that_is_missing_is_named_with_the_command_that_creates_it(broker: LocalBroker) -> None:
     connection = Connection(broker.bootstrap_servers, "absent-")
-    command = rf"`loopwarden up --broker kafka://{broker.bootstrap_servers} --prefix absent-`"
+    command = rf"`loopwarden topics apply --broker kafka://{broker.bootstrap_servers} --prefix absent-`"
     with pytest.raises(TopicMissing, match=f"^absent-agent-events: .*{command}"), event_producer(connection):
         pass
 

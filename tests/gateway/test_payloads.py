@@ -16,7 +16,7 @@ from loopwarden.gateway.writer import MAX_PAYLOAD_BYTES, Writer
 from loopwarden.judge.outcome import Hashed, hash_call
 from loopwarden_schemas.codec import Rejected, decode_record
 from loopwarden_schemas.digests import digest
-from loopwarden_schemas.events import MAX_NAME_BYTES, MAX_RECORD_BYTES
+from loopwarden_schemas.events import CONTROL_CHARACTER, MAX_NAME_BYTES, MAX_RECORD_BYTES
 
 
 class Colour(Enum):
@@ -165,6 +165,8 @@ def test_names_are_within_the_limits_and_the_same_each_time(name: str) -> None:
     assert safe_tool(name) == safe_tool(name)
     assert len(safe_tool(name).lower().encode()) <= MAX_NAME_BYTES
     assert len((safe_name(name) or "").encode()) <= MAX_NAME_BYTES
+    assert safe_name(name + "\n") != safe_name(name), "other ids stay other ids"
+    assert not CONTROL_CHARACTER.search(safe_name(name + "\n\x1b") or "")
 
 
 def test_redaction_comes_before_hashing() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from loopwarden.judge import RunState, freeze, judge, thaw
+from loopwarden.judge import RunState, expires_at, freeze, judge, thaw
 from loopwarden_schemas.codec import Rejected, event_from_value
 from loopwarden_schemas.policy import PolicyDocument
 from loopwarden_schemas.state import MAX_STATE_BYTES, UnknownStateVersion, state_position
@@ -105,6 +105,13 @@ def test_a_state_record_carries_the_position_of_the_last_event() -> None:
     record = freeze(state)
     assert state_position(record) == (2**40, 99)
     assert (thaw(record).offset, thaw(record).index) == (2**40, 99)
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_when_a_state_is_over_is_known_without_reading_it_whole(ended: bool) -> None:
+    state = fold(iter([finished(1), *([{"type": "run.finished"}] if ended else [])]), ALERT)
+    assert expires_at(freeze(state)) == state.expires_at
+    assert (state.ended_at is not None) == ended
 
 
 def test_a_record_cut_short_anywhere_is_refused_and_never_half_read() -> None:

@@ -20,6 +20,7 @@ from loopwarden_schemas.codec import (
     Rejected,
     decode_record,
     decode_verdict,
+    element_of,
     encode_event,
     encode_verdict,
     event_from_value,
@@ -433,3 +434,64 @@ def test_a_verdict_is_what_its_model_says_field_for_field() -> None:
 def test_what_is_no_verdict_is_refused_with_a_reason(value: bytes) -> None:
     with pytest.raises(ValueError, match="not a verdict"):
         decode_verdict(value)
+
+
+IDS = ("event_id", "run_id", "session_id", "agent_id", "source", "call_id", "verdict_id")
+
+
+@pytest.mark.parametrize("encode", FORMS)
+@pytest.mark.parametrize("name", [*IDS, "parent_run_id"])
+@pytest.mark.parametrize(
+    ("absurd", "why"),
+    [
+        ("", "String should have at least 1 character"),
+        ("x" * 257, "at most 256 characters"),
+        ("x" * 500_000, "at most 256 characters"),
+        ("\u00e9" * 129, "must be at most 256 bytes, got 258"),
+        ("a\nb", "must not hold control characters, has U+000A"),
+        ("a\x1b[2J", "must not hold control characters, has U+001B"),
+        ("\x00", "must not hold control characters, has U+0000"),
+        ("\x7f", "must not hold control characters, has U+007F"),
+        ("\u0085", "must not hold control characters, has U+0085"),
+        (7, "valid string"),
+    ],
+)
+def test_an_absurd_id_is_refused_with_its_name_and_the_rule(encode: Any, name: str, absurd: Any, why: str) -> None:
+    event = {**STARTED, **({"type": "run.started"} if name == "parent_run_id" else {})}
+    [rejected] = decode_record(encode({**event, name: absurd}))
+    assert isinstance(rejected, Rejected)
+    assert rejected.reason == "invalid_event"
+    assert rejected.detail.startswith(f"{name}: ")
+    assert why in rejected.detail
+    assert len(rejected.detail) < 300
+    assert rejected.detail.isprintable()
+
+
+@pytest.mark.parametrize("encode", FORMS)
+@pytest.mark.parametrize(
+    "text", ["run 7/a:b", "\u00a0", "\u200d", "\u2028", "\u00e9" * 128, "x" * 256, "\U0001f600", "None"]
+)
+def test_an_id_of_any_other_characters_is_taken(encode: Any, text: str) -> None:
+    [event] = decode_record(encode({**STARTED, **dict.fromkeys(IDS, text)}))
+    assert isinstance(event, ToolCallStarted)
+    assert {getattr(event, name) for name in IDS} == {text}
+
+
+@pytest.mark.parametrize("fields", [{"tool": "re\nad"}, {"args": {"path": "a\x00"}}, {"tool": ""}])
+def test_what_a_model_or_a_tool_said_may_hold_anything(fields: dict[str, Any]) -> None:
+    [event] = decode_record(msgpack.packb({**STARTED, **fields}))
+    assert isinstance(event, ToolCallStarted)
+
+
+def test_the_bytes_of_one_event_of_a_record_are_read_as_it_was_within_it() -> None:
+    events = [{**STARTED, "event_id": f"e{number}"} for number in range(3)]
+    for encode in (msgpack.packb, orjson.dumps):
+        record = encode(events)
+        assert [decode_record(element_of(record, index)) for index in range(3)] == [
+            [event] for event in decode_record(record)
+        ]
+        assert element_of(record, 3) is None
+        assert element_of(encode(STARTED), 0) == encode(STARTED)
+    assert element_of(b"\xc1 nonsense", 0) == b"\xc1 nonsense"
+    assert element_of(b"\xc1 nonsense", 1) is None
+    assert element_of(b"", 0) is None

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +23,11 @@ from loopwarden.judge import RunState, judge
 from loopwarden_schemas.codec import Rejected, decode_record, decode_verdict, encode_event
 from loopwarden_schemas.policy import DEFAULT_DOCUMENT, PolicyDocument
 from loopwarden_schemas.structs import PolicyApplied, Verdict
-from loopwarden_schemas.topics import Topics, partition_for
+from loopwarden_schemas.topics import Topics, declared_topics, partition_for
 
 if TYPE_CHECKING:
-    from loopwarden.broker import LocalBroker
+    from loopwarden.broker import LocalBroker, LocalCluster
+    from loopwarden.worker.stores import Store
 
 # kafka-python is imported where it is used: it warns when it is imported, and this file is read before the root's
 # conftest has told pytest to ignore that.
@@ -76,10 +79,11 @@ class Installation:
     folder: Path
     workers: list[WorkerProcess] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def producer(self) -> Any:
         from kafka import KafkaProducer
 
-        self.producer = KafkaProducer(bootstrap_servers=self.servers, linger_ms=5, max_request_size=2**21)
+        return KafkaProducer(bootstrap_servers=self.servers, linger_ms=5, max_request_size=2**21)
 
     def environment(self, **more: str) -> dict[str, str]:
         return {
@@ -170,6 +174,22 @@ class Installation:
         finally:
             consumer.close()
 
+    def begin_again(self) -> None:
+        """Delete the topics and the group, and create the topics again."""
+        from loopwarden.client import admin_client, create_topics
+
+        with admin_client(self.servers) as client:
+            client.delete_topics([topic.name for topic in self.topics.all()])
+            client.delete_groups([self.topics.app_id])
+        wait_until(lambda: not self._topics_there(), self._topics_there)
+        create_topics(self.servers, self.topics)
+
+    def _topics_there(self) -> set[str]:
+        from loopwarden.client import admin_client
+
+        with admin_client(self.servers) as client:
+            return {topic.name for topic in self.topics.all()} & set(client.list_topics())
+
     def end_offsets(self, topic: str) -> dict[int, int]:
         from kafka import KafkaConsumer, TopicPartition
 
@@ -212,8 +232,13 @@ class Installation:
             seen.setdefault((record.partition, verdict.verdict_id), verdict)
         return [(partition, verdict) for (partition, _), verdict in seen.items()]
 
-    def judged_in_one_process(self, documents: dict[int, dict[str, Any]]) -> list[tuple[int, Verdict]]:
-        """What judging the log of events once from its start gives, by plain means; `documents` by their number."""
+    def judged_in_one_process(
+        self, documents: dict[int, dict[str, Any]], *, without_tool: str | None = None
+    ) -> list[tuple[int, Verdict]]:
+        """What judging the log of events once from its start gives, by plain means; `documents` by their number.
+
+        Calls of `without_tool` count as not there.
+        """
         states: dict[str, RunState] = {}
         policies: dict[int, PolicyDocument] = {}
         verdicts = []
@@ -221,7 +246,9 @@ class Installation:
             for event in decode_record(record.value, record.timestamp):
                 if isinstance(event, PolicyApplied):
                     policies[record.partition] = PolicyDocument.from_value(documents[event.number])
-                elif not isinstance(event, Rejected):
+                elif not isinstance(event, Rejected) and (
+                    without_tool is None or getattr(event, "tool", None) != without_tool
+                ):
                     policy = policies.get(record.partition, DEFAULT_DOCUMENT)
                     judged = judge(states.get(event.run_id), event, policy)
                     states[event.run_id] = judged.state
@@ -239,7 +266,8 @@ class Installation:
         for worker in self.workers:
             if worker.process.poll() is None:
                 worker.kill()
-        self.producer.close()
+        if "producer" in vars(self):
+            self.producer.close()
 
 
 def wait_until(condition: Any, state: Any) -> None:
@@ -252,6 +280,32 @@ def wait_until(condition: Any, state: Any) -> None:
 @pytest.fixture
 def installation(broker: LocalBroker, topics: Topics, tmp_path: Path) -> Iterator[Installation]:
     installation = Installation(broker.bootstrap_servers, topics, tmp_path)
+    yield installation
+    installation.close()
+
+
+@pytest.fixture(params=["memory://", "rocksdb://"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """The states of one partition, in either kind of store."""
+    from loopwarden.worker.rocksdb_store import RocksDBStores
+    from loopwarden.worker.stores import InMemory, Stores
+
+    in_memory = request.param == "memory://"
+    stores: Stores = InMemory() if in_memory else RocksDBStores(tmp_path, "app", "cluster")
+    store = stores.open(0)
+    yield store
+    store.close()
+    stores.close()
+
+
+@pytest.fixture
+def three_brokers(cluster: LocalCluster, tmp_path: Path) -> Iterator[Installation]:
+    """An installation on three brokers, each of which has every record."""
+    from loopwarden.broker import create_topics
+
+    topics = declared_topics(f"t{secrets.token_hex(4)}-", partitions=2)
+    create_topics(cluster.bootstrap_servers, topics, replication_factor=3)
+    installation = Installation(cluster.bootstrap_servers, topics, tmp_path)
     yield installation
     installation.close()
 

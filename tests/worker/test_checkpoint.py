@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
 
 import msgspec
 import pytest
@@ -12,142 +11,15 @@ import pytest
 from loopwarden.judge import RunState, freeze, thaw
 from loopwarden.worker import checkpoint as checkpoint_module
 from loopwarden.worker import sweep
-from loopwarden.worker.checkpoint import Checkpoint, has_news
+from loopwarden.worker.checkpoint import has_news
 from loopwarden.worker.errors import BatchLost, ProduceFailed
-from loopwarden.worker.lane import Lane
-from loopwarden.worker.metrics import Metrics
-from loopwarden.worker.outbox import Outbox
-from loopwarden.worker.policies import Policies
 from loopwarden.worker.progress import encode_progress
-from loopwarden.worker.records import Records
-from loopwarden.worker.recovery import Entry, States
-from loopwarden.worker.transport import Batch
-from loopwarden_schemas.codec import encode_event
+from loopwarden.worker.stores import Store
 from loopwarden_schemas.policy import PolicyDocument
 
+from .parts import Parts, settle
+
 HOUR = 3_600_000
-
-
-class SlowBroker:
-    """Takes batches like an aiokafka producer, and acknowledges them when it is told to.
-
-    The real one cannot be asked to acknowledge states before verdicts; everything else is tested with it.
-    """
-
-    def __init__(self) -> None:
-        self.log: list[tuple[str, list[tuple[bytes | None, bytes | None]]]] = []
-        self.waiting: dict[str, list[tuple[int, asyncio.Future[Any]]]] = {}
-        self.ends: dict[str, int] = {}
-
-    def create_batch(self) -> Any:
-        records: list[tuple[bytes | None, bytes | None]] = []
-
-        def append(*, timestamp: None, key: bytes | None, value: bytes | None, headers: Any) -> bool:
-            records.append((key, value))
-            return True
-
-        return SimpleNamespace(append=append, close=lambda: None, record_count=lambda: len(records), records=records)
-
-    async def send_batch(self, batch: Any, topic: str, *, partition: int) -> asyncio.Future[Any]:
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.log.append((topic, batch.records))
-        self.waiting.setdefault(topic, []).append((len(batch.records), future))
-        return future
-
-    async def acknowledge(self, topic: str) -> None:
-        for count, future in self.waiting.pop(topic, []):
-            base = self.ends.get(topic, 0)
-            self.ends[topic] = base + count
-            future.set_result(SimpleNamespace(offset=base))
-        await settle()
-
-    async def refuse(self, topic: str) -> None:
-        for _, future in self.waiting.pop(topic, []):
-            future.set_exception(RuntimeError("refused"))
-        await settle()
-
-    def topics(self) -> list[str]:
-        return [topic for topic, _ in self.log]
-
-
-async def settle() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0.001)
-
-
-class Parts:
-    """A lane with a broker that acknowledges slowly, and what was released and what failed."""
-
-    def __init__(self) -> None:
-        self.broker = SlowBroker()
-        self.released: list[int] = []
-        self.failures: list[BaseException] = []
-        self.owner = True
-        self.committed = 0
-        self.states = States()
-        self.states.changelog_end = 0
-        self.outbox = Outbox(
-            Records(self.broker, "verdicts", 0),
-            Records(self.broker, "dead", 0),
-            judged=0,
-            verdicts_end=0,
-            on_progress=lambda: None,
-            on_failure=self.failures.append,
-        )
-        self.policy = PolicyDocument.from_value(
-            {"tools": {"loopDetection": {"enabled": True, "warningThreshold": 1, "criticalThreshold": 2}}}
-        )
-        policies = Policies(SimpleNamespace(get=lambda number: self.policy), [])  # type: ignore[arg-type]
-        policies.in_force = lambda offset, index=0: self.policy  # type: ignore[method-assign]
-        self.lane = Lane(
-            0,
-            1,
-            states=self.states,
-            policies=policies,
-            outbox=self.outbox,
-            metrics=Metrics(),
-            on_policy=lambda policies: None,
-        )
-        self.checkpoint = Checkpoint(
-            self.broker,
-            "changelog",
-            may_write=lambda: self.owner,
-            release=lambda partition, offset: self.released.append(offset),
-            committed=lambda partition: self.committed,
-        )
-        self.offset = 0
-
-    async def judge(
-        self, *run_ids: str, append_time: int = 1, follows: int | None = None, then: dict[str, Any] | None = None
-    ) -> None:
-        """Judge the same call again for each of these runs, and then one more event."""
-        records = []
-        for run_id in run_ids:
-            call = {"run_id": run_id, "ts": 0, "call_id": f"c{self.offset}", "tool": "read", "args": None}
-            for kind in ("started", "finished"):
-                event = {"type": f"tool_call.{kind}", "event_id": f"{kind}-{self.offset}", **call}
-                if kind == "finished":
-                    event["result"] = "same"
-                records.append(self.record(event, run_id.encode(), append_time))
-        if then is not None:
-            records.append(self.record(then, None, append_time))
-        await self.lane.take(Batch(1, follows, records))
-
-    def record(self, event: dict[str, Any], key: bytes | None, append_time: int) -> Any:
-        self.offset += 1
-        return SimpleNamespace(
-            topic="agent-events",
-            partition=0,
-            offset=self.offset - 1,
-            timestamp=append_time,
-            key=key,
-            value=encode_event(event),
-            headers=(),
-        )
-
-    def written(self) -> dict[bytes | None, bytes | None]:
-        """What the newest batch for the changelog holds."""
-        return dict([records for topic, records in self.broker.log if topic == "changelog"][-1])
 
 
 def test_verdicts_are_acknowledged_before_states_are_written_and_states_before_offsets_are_released() -> None:
@@ -161,11 +33,13 @@ def test_verdicts_are_acknowledged_before_states_are_written_and_states_before_o
         await parts.broker.acknowledge("verdicts")
         assert parts.broker.topics() == ["verdicts", "changelog"]
         assert parts.released == []
-        assert not parts.states.entries, "the table holds only what the changelog has acknowledged"
+        assert not list(parts.states.store.keys()), "the table holds only what the changelog has acknowledged"
         await parts.broker.acknowledge("changelog")
         assert await taking
         assert parts.released == [6]
-        assert parts.states.entries[b"run"].offset == 5
+        entry = parts.states.get(b"run")
+        assert entry is not None
+        assert entry.offset == 5
         assert not has_news(parts.lane)
 
     asyncio.run(story())
@@ -264,7 +138,7 @@ def test_whoever_lost_the_partition_while_states_were_on_their_way_keeps_and_rel
         await parts.broker.acknowledge("changelog")
         assert not await taking
         assert parts.released == []
-        assert not parts.states.entries
+        assert not list(parts.states.store.keys())
 
     asyncio.run(story())
 
@@ -296,9 +170,9 @@ def test_a_verdict_that_the_broker_refuses_is_reported_and_never_counts_as_judge
     asyncio.run(story())
 
 
-def test_each_changed_run_is_written_once_a_checkpoint_and_unchanged_ones_are_not() -> None:
+def test_each_changed_run_is_written_once_a_checkpoint_and_unchanged_ones_are_not(store: Store) -> None:
     async def story() -> None:
-        parts = Parts()
+        parts = Parts(store)
         for run_ids in (("a", "b", "a"), ("b",)):
             await parts.judge(*run_ids)
             taking = asyncio.create_task(parts.checkpoint.take([parts.lane]))
@@ -312,9 +186,9 @@ def test_each_changed_run_is_written_once_a_checkpoint_and_unchanged_ones_are_no
     asyncio.run(story())
 
 
-def test_when_somebody_else_wrote_the_states_of_the_partition_are_written_again() -> None:
+def test_when_somebody_else_wrote_the_states_of_the_partition_are_written_again(store: Store) -> None:
     async def story() -> None:
-        parts = Parts()
+        parts = Parts(store)
         parts.states.recover(b"quiet", freeze_empty("quiet"), None)
         await parts.judge("run")
         taking = asyncio.create_task(parts.checkpoint.take([parts.lane]))
@@ -333,11 +207,11 @@ def test_when_somebody_else_wrote_the_states_of_the_partition_are_written_again(
     asyncio.run(story())
 
 
-def test_what_a_runs_state_has_seen_is_not_judged_again() -> None:
+def test_what_a_runs_state_has_seen_is_not_judged_again(store: Store) -> None:
     async def story() -> None:
         once = Parts()
         await once.judge("run", "run", "run")
-        again = Parts()
+        again = Parts(store)
         state = once.lane.runs.get(b"run")
         assert state is not None
         assert state.state is not None
@@ -372,9 +246,9 @@ def test_an_event_that_the_judge_fails_on_is_a_dead_letter_and_the_partition_goe
     asyncio.run(story())
 
 
-def test_runs_beyond_the_limit_leave_memory_once_the_table_has_them_those_unused_longest_first() -> None:
+def test_runs_beyond_the_limit_leave_memory_once_the_table_has_them_those_unused_longest_first(store: Store) -> None:
     async def story() -> None:
-        parts = Parts()
+        parts = Parts(store)
         for run_ids in (("a", "b", "c"), ("a",)):
             await parts.judge(*run_ids)
             parts.lane.runs.shrink(2)
@@ -405,36 +279,36 @@ def freeze_empty(run_id: str, *, newest_at: int = 0, offset: int = 0) -> bytes:
     [(25 * HOUR, 9, False), (25 * HOUR + 1, 9, True), (25 * HOUR + 1, 8, False)],
 )
 def test_a_state_goes_an_hour_after_the_judge_would_not_use_it_and_once_its_last_event_is_committed(
-    append_time: int, committed: int, swept: bool
+    append_time: int, committed: int, swept: bool, store: Store
 ) -> None:
-    parts = Parts()
+    parts = Parts(store)
     parts.states.recover(b"old", freeze_empty("old", offset=8), None)
     parts.lane.newest_append_time = append_time
-    assert sweep.over(parts.lane, committed) == ([b"old"] if swept else [])
+    assert sweep.over(parts.lane, committed) == ({b"old": (8, 0)} if swept else {})
 
 
-def test_a_swept_state_gets_a_tombstone_and_leaves_the_table() -> None:
+def test_a_swept_state_gets_a_tombstone_and_leaves_the_table(store: Store) -> None:
     async def story() -> None:
-        parts = Parts()
+        parts = Parts(store)
         parts.states.recover(b"old", freeze_empty("old"), None)
         await parts.judge("run")
-        taking = asyncio.create_task(parts.checkpoint.take([parts.lane], {0: [b"old"]}))
+        taking = asyncio.create_task(parts.checkpoint.take([parts.lane], {0: {b"old": (0, 0)}}))
         await settle()
         await parts.broker.acknowledge("changelog")
         assert await taking
         assert parts.written()[b"old"] is None
-        assert parts.states.entries.keys() == {b"run"}
+        assert list(parts.states.store.keys()) == [b"run"]
 
     asyncio.run(story())
 
 
-def test_a_run_that_changed_since_is_not_swept() -> None:
+def test_a_run_that_changed_since_is_not_swept(store: Store) -> None:
     async def story() -> None:
-        parts = Parts()
+        parts = Parts(store)
         parts.states.recover(b"old", freeze_empty("old"), None)
         await parts.judge("old", append_time=30 * HOUR)
-        assert sweep.over(parts.lane, 10**9) == []
-        taking = asyncio.create_task(parts.checkpoint.take([parts.lane], {0: [b"old"]}))
+        assert sweep.over(parts.lane, 10**9) == {}
+        taking = asyncio.create_task(parts.checkpoint.take([parts.lane], {0: {b"old": (0, 0)}}))
         await settle()
         await parts.broker.acknowledge("changelog")
         assert await taking
@@ -443,10 +317,28 @@ def test_a_run_that_changed_since_is_not_swept() -> None:
     asyncio.run(story())
 
 
+def test_a_run_that_began_again_since_it_was_looked_at_is_not_swept(store: Store) -> None:
+    async def story() -> None:
+        parts = Parts(store)
+        parts.states.recover(b"old", freeze_empty("old", offset=0), None)
+        parts.offset = 10
+        parts.lane.newest_append_time = 30 * HOUR
+        over = {0: sweep.over(parts.lane, committed=9)}
+        assert over == {0: {b"old": (0, 0)}}
+        await parts.judge("old", append_time=30 * HOUR)
+        await parts.take_checkpoint()
+        assert await parts.checkpoint.take([parts.lane], over)
+        entry = store.get(b"old")
+        assert entry is not None
+        assert thaw(entry.value).begun == 30 * HOUR
+
+    asyncio.run(story())
+
+
 def test_a_state_larger_than_any_may_be_never_reaches_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
         parts = Parts()
-        parts.states.entries[b"run"] = Entry(0, 0, freeze_empty("run", newest_at=1), None)
+        parts.states.recover(b"run", freeze_empty("run", newest_at=1), None)
         await parts.judge("run", "small")
         monkeypatch.setattr(checkpoint_module, "MAX_STATE_BYTES", len(freeze_empty("run")))
         taking = asyncio.create_task(parts.checkpoint.take([parts.lane]))

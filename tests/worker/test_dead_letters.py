@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.request import urlopen
 
 import msgpack
 import pytest
 
+from loopwarden.broker.ports import free_port
 from loopwarden.worker.dead_letters import CUT_TO_BYTES, dead_letter
 from loopwarden_schemas.codec import Rejected, encode_event
+from loopwarden_schemas.dead_letters import read_dead_letter
 from loopwarden_schemas.topics import MAX_RECORD_BYTES
 
 RUN = "run-7"
@@ -111,6 +116,48 @@ def test_a_bad_element_of_a_list_hides_no_other(installation: Any, strict: Any, 
         (b"misrouted", b"4"),
     ]
     assert {verdict.event_id for _, verdict in installation.verdicts()} >= {f"{RUN}-2-s"}
+
+
+FAILING_WORKER = Path(__file__).with_name("failing_worker.py")
+
+
+def test_an_event_that_crashes_the_judge_stops_nothing_and_changes_nothing(
+    installation: Any, strict: Any, repeated_call: Any
+) -> None:
+    """Killed in between, the worker fails on the same events again, and no other verdict comes of it."""
+    number = installation.apply(strict)
+    poisoned = set()
+    port = free_port()
+    for begin, end in ((0, 30), (30, 60)):
+        worker = installation.start_worker(
+            sys.executable,
+            str(FAILING_WORKER),
+            LOOPWARDEN_METRICS_PORT=str(port),
+            # So that nobody waits for the session of the one that was killed.
+            LOOPWARDEN_GROUP_INSTANCE_ID="one",
+        )
+        for call in range(begin, end):
+            for run in ("run-1", "run-2", RUN):
+                tool = "poison" if call % 7 == 3 else "read"
+                for event in repeated_call(run, call, tool=tool, result="same" if call % 10 else f"{call}"):
+                    installation.publish(event)
+                    if tool == "poison":
+                        poisoned.add(event["event_id"])
+        installation.wait_until_judged()
+        if begin == 0:
+            worker.kill()
+    with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        assert b'loopwarden_dead_letters_total{reason="judge_failed"}' in answer.read()
+    expected = installation.judged_in_one_process({number: strict}, without_tool="poison")
+    assert len(expected) > 30
+    assert sorted(installation.verdicts(), key=str) == sorted(expected, key=str)
+    letters = [read_dead_letter(each.key, each.value, each.headers) for each in installation.dead_letters()]
+    assert {event["event_id"] for letter in letters for event in [msgpack.unpackb(letter.value)]} == poisoned
+    assert {letter.reason for letter in letters} == {"judge_failed"}
+    assert letters[0].detail.startswith("KeyError at worker/failing_worker.py:")
+    assert not any("a secret" in letter.detail for letter in letters)
+    assert "a secret" not in worker.log
+    assert "a bug of ours: the judge failed at partition" in worker.log
 
 
 def record(value: bytes | None, key: bytes | None = b"key", headers: Any = ()) -> Any:

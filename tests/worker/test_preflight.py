@@ -8,19 +8,33 @@ from typing import Any
 import msgspec
 import pytest
 
+from loopwarden.client import Connection
 from loopwarden.worker.preflight import find_mistakes
 from loopwarden_schemas.state import STATE_VERSION
+from loopwarden_schemas.topic_differences import Found
 from loopwarden_schemas.topics import declared_topics
 
-TOPICS = declared_topics(partitions=4)
-PARTITIONS = {topic.name: topic.partitions for topic in TOPICS.all()}
-KAFKAS_DEFAULTS = {"max.message.bytes": "1048588", "message.timestamp.type": "CreateTime", "min.compaction.lag.ms": "0"}
-CONFIGS = {topic.name: {**KAFKAS_DEFAULTS, **topic.config} for topic in TOPICS.all()}
+CONNECTION = Connection("kafka:9092", "team-")
+KAFKAS_DEFAULTS = {
+    "max.message.bytes": "1048588",
+    "message.timestamp.type": "CreateTime",
+    "min.compaction.lag.ms": "0",
+    "min.insync.replicas": "1",
+    "unclean.leader.election.enable": "false",
+}
 
 
-def mistakes(*, partitions: dict[str, int] | None = None, **configs: dict[str, str]) -> list[str]:
-    changed = {name: {**config, **configs.get(name.replace("-", "_"), {})} for name, config in CONFIGS.items()}
-    return find_mistakes("kafka:9092", TOPICS, {**PARTITIONS, **(partitions or {})}, changed)
+def mistakes(changed: str = "", *, partitions: int = 4, **config: str) -> list[str]:
+    """What is wrong when one topic is otherwise than declared."""
+    found = {
+        topic.name: Found(
+            partitions if topic.name == changed else topic.partitions,
+            1,
+            {**KAFKAS_DEFAULTS, **topic.config, **(config if topic.name == changed else {})},
+        )
+        for topic in declared_topics("team-", 4).all()
+    }
+    return find_mistakes(CONNECTION, found)
 
 
 def test_the_topics_as_they_are_declared_are_taken() -> None:
@@ -28,47 +42,42 @@ def test_the_topics_as_they_are_declared_are_taken() -> None:
 
 
 def test_a_missing_topic_is_named_with_the_command_that_creates_it() -> None:
-    partitions = {name: number for name, number in PARTITIONS.items() if name != "loop-verdicts"}
-    (mistake,) = find_mistakes("kafka:9092", TOPICS, partitions, {})
-    assert mistake.startswith("loop-verdicts: must exist")
-    assert "loopwarden up --broker kafka://kafka:9092" in mistake
-
-
-@pytest.mark.parametrize("name", ["loop-verdicts", "loop-progress", "agent-events-dead", "loopwarden-runs-changelog"])
-def test_partition_counts_must_agree(name: str) -> None:
-    (mistake,) = mistakes(partitions={name: 3})
-    assert mistake.startswith(f"{name}: partitions must be as many as those of agent-events, 4, got 3")
-
-
-def test_policies_must_have_one_partition() -> None:
-    (mistake,) = mistakes(partitions={"loop-policies": 2})
-    assert "loop-policies: partitions must be 1" in mistake
+    told = find_mistakes(CONNECTION, {})
+    assert len(told) == 6
+    assert told[0] == (
+        "team-agent-events: must exist, but does not:"
+        " `loopwarden topics apply --broker kafka://kafka:9092 --prefix team-` mends it"
+    )
 
 
 @pytest.mark.parametrize(
-    ("topic", "setting", "found", "wanted"),
+    ("name", "setting", "found"),
     [
-        ("agent_events", "message.timestamp.type", "CreateTime", "LogAppendTime"),
-        ("agent_events", "cleanup.policy", "compact", "delete"),
-        ("loopwarden_runs_changelog", "cleanup.policy", "delete", "compact"),
-        ("loopwarden_runs_changelog", "cleanup.policy", "compact,delete", "compact"),
-        ("loopwarden_runs_changelog", "min.compaction.lag.ms", "0", "3600000"),
-        ("loopwarden_runs_changelog", "max.message.bytes", "100000", "263168"),
-        ("loop_progress", "cleanup.policy", "delete", "compact"),
-        ("loop_policies", "cleanup.policy", "compact", "delete"),
-        ("loop_policies", "retention.ms", "604800000", "-1"),
-        ("loop_verdicts", "max.message.bytes", "100000", "263168"),
-        ("agent_events_dead", "max.message.bytes", "1048588", "1179648"),
+        ("team-agent-events", "message.timestamp.type", "CreateTime"),
+        ("team-agent-events", "unclean.leader.election.enable", "true"),
+        ("team-agent-events", "min.insync.replicas", "2"),
+        ("team-loopwarden-runs-changelog", "min.compaction.lag.ms", "0"),
+        ("team-loop-verdicts", "max.message.bytes", "100000"),
+        ("team-agent-events-dead", "max.message.bytes", "1048588"),
     ],
 )
 def test_a_setting_that_breaks_a_guarantee_is_named_with_the_command_that_mends_it(
-    topic: str, setting: str, found: str, wanted: str
+    name: str, setting: str, found: str
 ) -> None:
-    (mistake,) = mistakes(**{topic: {setting: found}})
-    name = topic.replace("_", "-")
+    (mistake,) = mistakes(name, **{setting: found})
     assert mistake.startswith(f"{name}: {setting} must be ")
-    assert f"got {found}: kafka-configs.sh --bootstrap-server kafka:9092 --alter" in mistake
-    assert mistake.endswith(f"--entity-name {name} --add-config {setting}={wanted}")
+    assert f", got {found}: " in mistake
+    assert mistake.endswith("`loopwarden topics apply --broker kafka://kafka:9092 --prefix team-` mends it")
+
+
+def test_what_only_differs_from_the_declaration_is_taken() -> None:
+    assert mistakes("team-agent-events", **{"retention.ms": "1000"}) == []
+
+
+def test_a_partition_count_that_cannot_be_mended_is_refused_with_the_way_out() -> None:
+    (mistake,) = mistakes("team-loopwarden-runs-changelog", partitions=3)
+    assert mistake.startswith("team-loopwarden-runs-changelog: partitions must be 4, got 3: the states of a run lie on")
+    assert "declare topics under another prefix" in mistake
 
 
 def test_the_worker_refuses_to_start_on_such_a_topic(installation: Any) -> None:

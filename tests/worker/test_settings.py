@@ -46,6 +46,7 @@ def test_the_usual_variable_of_kafka_is_read_where_ours_is_not_given() -> None:
         ("HELD_RUNS", "-5", "must be a whole number above 0"),
         ("SESSION_SECONDS", "86400", "must be a number of seconds from 1 to 1800"),
         ("DATA_DIR", __file__, "must be a folder"),
+        ("STORE", "redis://", "must be one of memory://, rocksdb://"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_with_its_variables_name(name: str, value: str, rule: str) -> None:
@@ -55,6 +56,13 @@ def test_a_value_that_cannot_be_is_refused_with_its_variables_name(name: str, va
     assert message.startswith(f"LOOPWARDEN_{name}: ")
     assert rule in message
     assert value in message
+
+
+def test_rocksdb_is_one_setting_and_says_which_extra_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Settings.from_environment({"LOOPWARDEN_STORE": "rocksdb://"}).store == "rocksdb://"
+    monkeypatch.setitem(sys.modules, "rocksdict", None)
+    with pytest.raises(SettingsError, match=r"LOOPWARDEN_STORE: needs .* \(pip install 'loopwarden\[rocksdb\]'\)"):
+        Settings.from_environment({"LOOPWARDEN_STORE": "rocksdb://"})
 
 
 def test_without_its_extra_the_worker_says_how_to_install_it() -> None:

@@ -1,5 +1,6 @@
 """Apache Kafka on one's own machine."""
 
+from loopwarden.broker.cluster import LocalCluster
 from loopwarden.broker.errors import (
     BrokerError,
     BrokerFailed,
@@ -7,9 +8,11 @@ from loopwarden.broker.errors import (
     DownloadFailed,
     JarChanged,
     MissingExtra,
+    PortTaken,
 )
 from loopwarden.broker.local import LocalBroker
 from loopwarden.broker.progress import Progress, progress_bar
+from loopwarden.broker.security import ListenerSecurity, Protocol
 from loopwarden.client import BrokerUnavailable, TopicsFailed, admin_client, create_topics
 
 __all__ = [
@@ -19,9 +22,13 @@ __all__ = [
     "DataDirInUse",
     "DownloadFailed",
     "JarChanged",
+    "ListenerSecurity",
     "LocalBroker",
+    "LocalCluster",
     "MissingExtra",
+    "PortTaken",
     "Progress",
+    "Protocol",
     "TopicsFailed",
     "admin_client",
     "create_topics",

@@ -6,6 +6,7 @@ BrokerError
   JarChanged          a jar is not the one that was pinned
   DataDirInUse        another broker runs on these data
   BrokerFailed        Kafka stopped, or did not become ready
+    PortTaken         because somebody else listens at a port of its own
 
 What can go wrong with any cluster is in `loopwarden.client.errors`.
 """
@@ -39,3 +40,7 @@ class DataDirInUse(BrokerError):
 
 class BrokerFailed(BrokerError):
     """Kafka stopped, or did not become ready in time."""
+
+
+class PortTaken(BrokerFailed):
+    """Kafka stopped, since somebody else listens at a port of its own."""

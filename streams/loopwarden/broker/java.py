@@ -9,7 +9,6 @@ from loopwarden.broker.errors import MissingExtra
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.xml")
 
 _JVM_OPTIONS = (
-    "-Xmx512m",
     "-XX:+UseSerialGC",
     # The quick compiler only: ready in 3 s instead of 5, and the broker's own work on one machine is small.
     "-XX:TieredStopAtLevel=1",
@@ -37,10 +36,11 @@ def java() -> Path:
     return JAVA
 
 
-def command(jars: Path, log: Path, temporary: Path, main_class: str, *arguments: str) -> list[str]:
+def command(jars: Path, log: Path, temporary: Path, main_class: str, *arguments: str, heap_mb: int) -> list[str]:
     """Runs `main_class` with the jars in a folder. It logs to `log`, and unpacks native libraries in `temporary`."""
     return [
         str(java()),
+        f"-Xmx{heap_mb}m",
         *_JVM_OPTIONS,
         f"-Dlog4j2.configurationFile={_LOG_SETTINGS}",
         f"-Dloopwarden.broker.log={log}",

@@ -24,6 +24,14 @@ def free_port(preferred: int = 0) -> int:
     raise BrokerFailed(f"{HOST}: a free port is needed, none found between {_RANGE[0]} and {_RANGE[1]}")
 
 
+def free_ports(count: int) -> list[int]:
+    """So many ports, all different."""
+    ports: set[int] = set()
+    while len(ports) < count:
+        ports.add(free_port())
+    return sorted(ports)
+
+
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
         # As Java does it: connections of a broker that just stopped do not count, only a listener does.

@@ -9,6 +9,9 @@ from typing import Annotated, Final
 
 import typer
 
+from loopwarden.cli.dead_list import dead_list
+from loopwarden.cli.dead_replay import dead_replay
+from loopwarden.cli.dead_show import dead_show
 from loopwarden.cli.demo import demo
 from loopwarden.cli.history import history
 from loopwarden.cli.import_sessions import import_sessions
@@ -22,6 +25,10 @@ from loopwarden.cli.policy_status import policy_status
 from loopwarden.cli.publish import publish
 from loopwarden.cli.selftest import selftest
 from loopwarden.cli.sidecar import sidecar
+from loopwarden.cli.topics_acls import topics_acls
+from loopwarden.cli.topics_apply import topics_apply
+from loopwarden.cli.topics_check import topics_check
+from loopwarden.cli.topics_plan import topics_plan
 from loopwarden.cli.up import up
 from loopwarden.cli.version import version
 from loopwarden.cli.watch import watch
@@ -92,3 +99,16 @@ policy.command("check")(policy_check)
 policy.command("apply")(policy_apply)
 policy.command("status")(policy_status)
 policy.command("show")(policy_show)
+
+topics = _group("Look at the topics of a cluster, and make them what they are declared to be.")
+app.add_typer(topics, name="topics")
+topics.command("plan")(topics_plan)
+topics.command("apply")(topics_apply)
+topics.command("check")(topics_check)
+topics.command("acls")(topics_acls)
+
+dead = _group("Look at the events that could not be read or judged, and send them again once the cause is mended.")
+app.add_typer(dead, name="dead")
+dead.command("list")(dead_list)
+dead.command("show")(dead_show)
+dead.command("replay")(dead_replay)

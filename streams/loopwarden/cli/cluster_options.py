@@ -15,8 +15,8 @@ Broker: TypeAlias = Annotated[
         "--broker",
         "-b",
         metavar="kafka://HOST:PORT",
-        help="Where Kafka is; several with commas between. Else LOOPWARDEN_BOOTSTRAP_SERVERS or "
-        "KAFKA_BOOTSTRAP_SERVERS of the environment, else localhost:9092.",
+        help="Where Kafka is; several with commas between. Else LOOPWARDEN_BOOTSTRAP_SERVERS of the environment, "
+        "bootstrap.servers of the client properties, KAFKA_BOOTSTRAP_SERVERS of the environment, localhost:9092.",
     ),
 ]
 
@@ -29,13 +29,24 @@ Prefix: TypeAlias = Annotated[
     ),
 ]
 
+ClientProperties: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--client-properties",
+        metavar="FILE",
+        help="Client settings by Kafka's own names: security.protocol, sasl.jaas.config, ssl.truststore.location and "
+        "so on. Else the file in LOOPWARDEN_CLIENT_PROPERTIES. LOOPWARDEN_KAFKA_SECURITY_PROTOCOL and the like come "
+        "before the file.",
+    ),
+]
 
-def connection(broker: str | None, prefix: str | None) -> Connection:
+
+def connection(broker: str | None, prefix: str | None, properties: str | None = None) -> Connection:
     """Return the cluster that the options and the environment name.
 
     Raises:
-        WrongSetting: an address or the prefix is none.
+        WrongSetting: an address, the prefix or a client property is none.
     """
     from loopwarden.client import Connection
 
-    return Connection.given(broker, prefix)
+    return Connection.given(broker, prefix, properties_file=properties)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from loopwarden.cli.cluster_options import Broker, Prefix, connection
+from loopwarden.cli.cluster_options import Broker, ClientProperties, Prefix, connection
 
 
 def demo(
@@ -23,6 +23,7 @@ def demo(
     ] = 20.0,
     broker: Broker = None,
     prefix: Prefix = None,
+    properties: ClientProperties = None,
 ) -> None:
     """Play runs through the whole path, and show the verdicts as they come.
 
@@ -47,5 +48,5 @@ def demo(
     """
     from loopwarden.cli.playing import play_file, play_recordings
 
-    cluster = connection(broker, prefix)
+    cluster = connection(broker, prefix, properties)
     raise typer.Exit(play_recordings(cluster, speed) if file is None else play_file(cluster, file, speed))

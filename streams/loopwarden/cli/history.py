@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from loopwarden.cli.cluster_options import Broker, Prefix, connection
+from loopwarden.cli.cluster_options import Broker, ClientProperties, Prefix, connection
 
 
 def history(
@@ -15,6 +15,7 @@ def history(
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each entry.")] = False,
     broker: Broker = None,
     prefix: Prefix = None,
+    properties: ClientProperties = None,
 ) -> None:
     """Show what happened in a run, in the order of its log: people's decisions, verdicts, and whether they were obeyed.
 
@@ -38,4 +39,4 @@ def history(
     """
     from loopwarden.cli.run_history import show_history
 
-    raise typer.Exit(show_history(connection(broker, prefix), run, calls, as_json))
+    raise typer.Exit(show_history(connection(broker, prefix, properties), run, calls, as_json))

@@ -49,6 +49,7 @@ class Wanted(NamedTuple):
     first_policy: str | None
     demo: bool
     prefix: str | None
+    properties: str | None = None
 
 
 class BrokerEnded(Exception):
@@ -72,7 +73,11 @@ def bring_up(wanted: Wanted) -> int:
         MissingExtra: packages that are needed are not installed.
         SettingsError: a setting of the worker, in the environment, cannot be.
     """
-    connection = Connection.given(wanted.broker or f"127.0.0.1:{wanted.port}", wanted.prefix)
+    import loopwarden.worker  # noqa: F401 says which extra is missing
+
+    connection = Connection.given(
+        wanted.broker or f"127.0.0.1:{wanted.port}", wanted.prefix, properties_file=wanted.properties
+    )
     LocalWorker(connection, wanted.data).check()
     document, file = None, wanted.policy or wanted.first_policy
     if file is not None:
@@ -144,7 +149,7 @@ def _broker(wanted: Wanted, ending: Ending, progress: Progress) -> Iterator[Loca
 
 @contextmanager
 def _worker(wanted: Wanted, connection: Connection, ending: Ending, progress: Progress) -> Iterator[LocalWorker]:
-    worker = LocalWorker(connection, wanted.data)
+    worker = LocalWorker(connection, wanted.data, wanted.properties)
     ending.kills(lambda: worker.pid)
     try:
         worker.start(lambda: progress("Starting the worker"))
@@ -157,11 +162,10 @@ def _worker(wanted: Wanted, connection: Connection, ending: Ending, progress: Pr
 
 
 def _topics(wanted: Wanted, connection: Connection) -> Topics:
-    servers = connection.bootstrap_servers
     # All have as many partitions as `agent-events`, the one that is there before the option.
-    found = partition_count(servers, connection.topics().events.name)
+    found = partition_count(connection, connection.topics().events.name)
     topics = declared_topics(connection.topic_prefix, found or wanted.partitions)
-    create_topics(servers, topics, replication_factor=1 if wanted.broker is None else BROKERS_DEFAULT)
+    create_topics(connection, topics, replication_factor=1 if wanted.broker is None else BROKERS_DEFAULT)
     return topics
 
 
@@ -213,6 +217,8 @@ def _tell(running: _Running, wanted: Wanted, seconds: float) -> None:
         print(f"  export LOOPWARDEN_BOOTSTRAP_SERVERS={connection.bootstrap_servers}")
     if connection.topic_prefix:
         print(f"  export LOOPWARDEN_TOPIC_PREFIX={connection.topic_prefix}")
+    if running.broker is None and wanted.properties is not None:
+        print(f"  export LOOPWARDEN_CLIENT_PROPERTIES={wanted.properties}")
     if not archive:
         print(f'  loopwarden policy apply {_RECOMMENDED if _RECOMMENDED.exists() else "FILE"} --why "first policy"')
     print("  loopwarden watch\n  loopwarden demo\n  loopwarden publish FILE\nCtrl-C stops all of it.", flush=True)

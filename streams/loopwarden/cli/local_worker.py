@@ -13,6 +13,8 @@ from typing import Final
 from loopwarden.broker.process import kill, spawn, stop
 from loopwarden.cli.mistakes import Mistake
 from loopwarden.client import Connection, following
+from loopwarden.client.properties import FILE_VARIABLE, VARIABLE_PREFIX
+from loopwarden.client.security import Security
 
 _READY_S: Final = 120.0
 _STOP_S: Final = 30.0
@@ -36,11 +38,12 @@ class LocalWorker:
         log_file: What it says, over all its starts.
     """
 
-    def __init__(self, connection: Connection, folder: Path) -> None:
-        """`folder` is for its log and for Faust; it is created."""
+    def __init__(self, connection: Connection, folder: Path, properties_file: str | None = None) -> None:
+        """`folder` is for its log and for Faust; it is created. `properties_file`: as on the command line."""
         self.log_file = folder / "worker.log"
         self._connection = connection
         self._folder = folder
+        self._properties_file = properties_file
         self._process: subprocess.Popen[bytes] | None = None
         self._log_start = 0
 
@@ -130,9 +133,15 @@ class LocalWorker:
         return f"its log, {self.log_file}, says:\n" + ("\n".join(told) or "(nothing)")
 
     def _environment(self) -> dict[str, str]:
+        environment = {"LOOPWARDEN_SESSION_SECONDS": _SESSION_SECONDS, **os.environ}
+        if self._connection.security == Security():
+            # What the environment says of another cluster is not about the broker that was started here.
+            for name in [name for name in environment if name.startswith((FILE_VARIABLE, VARIABLE_PREFIX))]:
+                del environment[name]
+        elif self._properties_file is not None:
+            environment[FILE_VARIABLE] = self._properties_file
         return {
-            "LOOPWARDEN_SESSION_SECONDS": _SESSION_SECONDS,
-            **os.environ,
+            **environment,
             "LOOPWARDEN_BOOTSTRAP_SERVERS": self._connection.bootstrap_servers,
             "LOOPWARDEN_TOPIC_PREFIX": self._connection.topic_prefix,
             "LOOPWARDEN_DATA_DIR": str(self._folder / "worker"),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from loopwarden.cli.cluster_options import Broker, Prefix, connection
+from loopwarden.cli.cluster_options import Broker, ClientProperties, Prefix, connection
 
 
 class Decision(str, Enum):
@@ -45,6 +45,7 @@ def override(
     ] = None,
     broker: Broker = None,
     prefix: Prefix = None,
+    properties: ClientProperties = None,
 ) -> None:
     """Decide about a run, over the head of the detectors.
 
@@ -71,4 +72,4 @@ def override(
     from loopwarden.cli.overriding import Override, decide
 
     given = Override(decision.value, run, tool, duration, by, why)
-    raise typer.Exit(decide(connection(broker, prefix), given, wait))
+    raise typer.Exit(decide(connection(broker, prefix, properties), given, wait))

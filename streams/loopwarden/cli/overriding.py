@@ -60,15 +60,15 @@ def decide(connection: Connection, given: Override, wait: float | None) -> int:
     return 0
 
 
-def milliseconds(duration: str) -> int:
-    """Return the milliseconds of `30s`, `10m`, `2h` or `1d`.
+def milliseconds(duration: str, option: str = "--for") -> int:
+    """Return the milliseconds of `30s`, `10m`, `2h` or `1d`; `option` is named where it is none.
 
     Raises:
         Mistake: it is none of these.
     """
     match = _DURATION.fullmatch(duration.strip())
     if match is None or not int(match[1]):
-        raise Mistake(f"--for: must be a time such as 30s, 10m, 2h or 1d, got {duration!r}")
+        raise Mistake(f"{option}: must be a time such as 30s, 10m, 2h or 1d, got {duration!r}")
     return int(match[1]) * _MS[match[2]]
 
 

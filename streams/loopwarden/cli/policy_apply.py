@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from loopwarden.cli.cluster_options import Broker, Prefix, connection
+from loopwarden.cli.cluster_options import Broker, ClientProperties, Prefix, connection
 
 
 def policy_apply(
@@ -17,6 +17,7 @@ def policy_apply(
     ] = None,
     broker: Broker = None,
     prefix: Prefix = None,
+    properties: ClientProperties = None,
 ) -> None:
     """Put a policy into force: archive it in `loop-policies`, then write `policy.applied` to every partition.
 
@@ -35,4 +36,4 @@ def policy_apply(
     """
     from loopwarden.cli.policy_applying import apply_file
 
-    raise typer.Exit(apply_file(connection(broker, prefix), file, by, why))
+    raise typer.Exit(apply_file(connection(broker, prefix, properties), file, by, why))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from loopwarden.cli.cluster_options import Broker, Prefix, connection
+from loopwarden.cli.cluster_options import Broker, ClientProperties, Prefix, connection
 
 
 def policy_show(
@@ -16,6 +16,7 @@ def policy_show(
     ] = None,
     broker: Broker = None,
     prefix: Prefix = None,
+    properties: ClientProperties = None,
 ) -> None:
     """Print a policy of the archive as JSON, and on standard error who applied it, when and why.
 
@@ -34,7 +35,7 @@ def policy_show(
     from loopwarden.cli.terminal import say
     from loopwarden.client import archived, read_archive
 
-    policy = archived(read_archive(connection(broker, prefix)), number)
+    policy = archived(read_archive(connection(broker, prefix, properties)), number)
     when = time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(policy.ts / 1000))
     say(f"policy {policy.number}, digest {policy.document.digest}, applied {when} by {policy.by}: {policy.why}")
     print(orjson.dumps(policy.document.value, option=orjson.OPT_INDENT_2).decode())

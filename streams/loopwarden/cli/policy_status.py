@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
-from loopwarden.cli.cluster_options import Broker, Prefix, connection
+from loopwarden.cli.cluster_options import Broker, ClientProperties, Prefix, connection
 
 
 def policy_status(
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each partition.")] = False,
     broker: Broker = None,
     prefix: Prefix = None,
+    properties: ClientProperties = None,
 ) -> None:
     """Show which policy is in force in each partition of `agent-events`, for the runs that begin there.
 
@@ -30,4 +31,4 @@ def policy_status(
     """
     from loopwarden.cli.policy_in_force import show_status
 
-    raise typer.Exit(show_status(connection(broker, prefix), as_json))
+    raise typer.Exit(show_status(connection(broker, prefix, properties), as_json))

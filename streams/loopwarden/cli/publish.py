@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from loopwarden.cli.cluster_options import Broker, Prefix, connection
+from loopwarden.cli.cluster_options import Broker, ClientProperties, Prefix, connection
 from loopwarden.cli.options import Verbose
 
 
@@ -23,6 +23,7 @@ def publish(
     ] = None,
     broker: Broker = None,
     prefix: Prefix = None,
+    properties: ClientProperties = None,
     verbose: Verbose = False,
 ) -> None:
     """Publish the events of a file to `agent-events`, each on its run's partition.
@@ -43,4 +44,4 @@ def publish(
     """
     from loopwarden.cli.publishing import publish_file
 
-    raise typer.Exit(publish_file(file, connection(broker, prefix), rate, verbose))
+    raise typer.Exit(publish_file(file, connection(broker, prefix, properties), rate, verbose))

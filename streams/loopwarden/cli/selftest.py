@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from loopwarden.cli.cluster_options import Broker, Prefix, connection
+from loopwarden.cli.cluster_options import Broker, ClientProperties, Prefix, connection
 
 
 def selftest(
@@ -15,6 +15,7 @@ def selftest(
     ] = 10.0,
     broker: Broker = None,
     prefix: Prefix = None,
+    properties: ClientProperties = None,
 ) -> None:
     """Send a known loop through the cluster and see whether the verdict comes back, and how fast.
 
@@ -33,4 +34,4 @@ def selftest(
     """
     from loopwarden.cli.selftesting import send_a_loop
 
-    raise typer.Exit(send_a_loop(connection(broker, prefix), timeout))
+    raise typer.Exit(send_a_loop(connection(broker, prefix, properties), timeout))

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from loopwarden.cli.cluster_options import Broker, Prefix, connection
+from loopwarden.cli.cluster_options import Broker, ClientProperties, Prefix, connection
 
 
 class Payload(str, Enum):
@@ -45,6 +45,7 @@ def sidecar(
     ] = None,
     broker: Broker = None,
     prefix: Prefix = None,
+    properties: ClientProperties = None,
 ) -> None:
     """Serve agents in any language over HTTP, until Ctrl-C or SIGTERM: events in, answers to calls out.
 
@@ -64,7 +65,7 @@ def sidecar(
     from loopwarden.sidecar import Listening, MissingExtra
 
     listening = Listening.given(host, port, unix, token_file)
-    cluster = connection(broker, prefix)
+    cluster = connection(broker, prefix, properties)
     try:
         from loopwarden.sidecar.serve import run_sidecar
     except ModuleNotFoundError as error:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from loopwarden.cli.cluster_options import Prefix
+from loopwarden.cli.cluster_options import ClientProperties, Prefix
 
 
 def default_data_dir() -> Path:
@@ -58,6 +58,7 @@ def up(
     ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Play the demo once all of it is ready.")] = False,
     prefix: Prefix = None,
+    properties: ClientProperties = None,
 ) -> None:
     """Start all of it on this machine: Apache Kafka, the topics, one worker. Ctrl-C stops all of it.
 
@@ -81,5 +82,7 @@ def up(
     from loopwarden.cli.installation import Wanted, bring_up
 
     raise typer.Exit(
-        bring_up(Wanted(broker, data or default_data_dir(), port, partitions, policy, first_policy, demo, prefix))
+        bring_up(
+            Wanted(broker, data or default_data_dir(), port, partitions, policy, first_policy, demo, prefix, properties)
+        )
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from loopwarden.cli.cluster_options import Broker, Prefix, connection
+from loopwarden.cli.cluster_options import Broker, ClientProperties, Prefix, connection
 
 
 class Action(str, Enum):
@@ -35,6 +35,7 @@ def watch(
     ] = False,
     broker: Broker = None,
     prefix: Prefix = None,
+    properties: ClientProperties = None,
 ) -> None:
     """Follow the verdicts as they come, until Ctrl-C.
 
@@ -55,4 +56,4 @@ def watch(
     from loopwarden.cli.watching import Wanted, watch_verdicts
 
     wanted = Wanted(run, frozenset(one.value for one in action or ()))
-    watch_verdicts(connection(broker, prefix), wanted, as_json, from_beginning, not no_follow)
+    watch_verdicts(connection(broker, prefix, properties), wanted, as_json, from_beginning, not no_follow)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from loopwarden.cli.cluster_options import Broker, Prefix, connection
+from loopwarden.cli.cluster_options import Broker, ClientProperties, Prefix, connection
 
 
 class LogLevel(str, Enum):
@@ -20,12 +20,10 @@ class LogLevel(str, Enum):
     error = "error"
 
 
-_NAMES = ("checkpoint_seconds", "checkpoint_events", "held_runs", "session_seconds", "data_dir")
-
-
 def worker(
     broker: Broker = None,
     prefix: Prefix = None,
+    properties: ClientProperties = None,
     checkpoint_seconds: Annotated[
         str | None,
         typer.Option(metavar="S", help="Time between two checkpoints. Else LOOPWARDEN_CHECKPOINT_SECONDS, else 1."),
@@ -45,8 +43,31 @@ def worker(
             metavar="S", help="A dead worker's partitions go to others after so long. Else LOOPWARDEN_SESSION_SECONDS."
         ),
     ] = None,
+    group_instance_id: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A name of its own: it comes back to its partitions, and the others keep theirs. Else"
+            " LOOPWARDEN_GROUP_INSTANCE_ID.",
+        ),
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where states are held: memory:// or rocksdb://. Else LOOPWARDEN_STORE."),
+    ] = None,
     data_dir: Annotated[
-        str | None, typer.Option(metavar="DIR", help="A folder Faust wants to have. Else LOOPWARDEN_DATA_DIR.")
+        str | None, typer.Option(metavar="DIR", help="A folder of this worker's own. Else LOOPWARDEN_DATA_DIR.")
+    ] = None,
+    metrics_port: Annotated[
+        str | None,
+        typer.Option(metavar="PORT", help="Serves /metrics, /healthz and /readyz there. Else LOOPWARDEN_METRICS_PORT."),
+    ] = None,
+    metrics_address: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Where they are served. Else LOOPWARDEN_METRICS_ADDRESS, else loopback."),
+    ] = None,
+    log_format: Annotated[
+        str | None, typer.Option(metavar="FORMAT", help="text or json. Else LOOPWARDEN_LOG_FORMAT, else text.")
     ] = None,
     log_level: Annotated[LogLevel, typer.Option(help="Of the log on standard error.")] = LogLevel.info,
 ) -> None:
@@ -62,19 +83,32 @@ def worker(
 
         LOOPWARDEN_TOPIC_PREFIX=team- loopwarden worker
 
+        loopwarden worker --metrics-port 9400 --log-format json
+
     Exit code 0 where it was asked to stop, and what it had judged is durable; 1 where it stopped by itself, and its log
     says why; 2 where a setting is wrong.
     """
-    cluster = connection(broker, prefix)
-    given = dict(
-        zip(_NAMES, (checkpoint_seconds, checkpoint_events, held_runs, session_seconds, data_dir), strict=True)
-    )
+    cluster = connection(broker, prefix, properties)
+    given = {
+        "CHECKPOINT_SECONDS": checkpoint_seconds,
+        "CHECKPOINT_EVENTS": checkpoint_events,
+        "HELD_RUNS": held_runs,
+        "SESSION_SECONDS": session_seconds,
+        "GROUP_INSTANCE_ID": group_instance_id,
+        "STORE": store,
+        "DATA_DIR": data_dir,
+        "METRICS_PORT": metrics_port,
+        "METRICS_ADDRESS": metrics_address,
+        "LOG_FORMAT": log_format,
+    }
     environment = {
         **os.environ,
-        **{f"LOOPWARDEN_{name.upper()}": value for name, value in given.items() if value is not None},
+        **{f"LOOPWARDEN_{name}": value for name, value in given.items() if value is not None},
         "LOOPWARDEN_BOOTSTRAP_SERVERS": cluster.bootstrap_servers,
         "LOOPWARDEN_TOPIC_PREFIX": cluster.topic_prefix,
     }
+    if properties is not None:
+        environment["LOOPWARDEN_CLIENT_PROPERTIES"] = properties
     from loopwarden.worker import Settings, run_worker
 
     raise typer.Exit(run_worker(Settings.from_environment(environment), log_level=log_level.value))

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from kafka.admin import KafkaAdminClient
-from kafka.errors import KafkaTimeoutError, for_code
+from kafka.errors import KafkaTimeoutError, TopicAuthorizationFailedError, for_code
 
 from loopwarden.client.connect import CONNECT_S, connected
 from loopwarden.client.errors import TopicsFailed
-from loopwarden_schemas.topics import Topics
+from loopwarden.client.settings import Connection
+from loopwarden_schemas.topics import Topic, Topics
 
 BROKERS_DEFAULT = -1
 """As a replication factor: the cluster's own default."""
@@ -21,14 +21,14 @@ _TOPIC_ALREADY_EXISTS = 36
 
 
 @contextmanager
-def admin_client(bootstrap_servers: str, connect_timeout: float = CONNECT_S) -> Iterator[KafkaAdminClient]:
+def admin_client(cluster: Connection | str, connect_timeout: float = CONNECT_S) -> Iterator[KafkaAdminClient]:
     """An admin client of kafka-python; see `connected`."""
-    with connected(KafkaAdminClient, bootstrap_servers, connect_timeout) as client:
+    with connected(KafkaAdminClient, cluster, connect_timeout) as client:
         yield client
 
 
 def create_topics(
-    bootstrap_servers: str, topics: Topics, *, replication_factor: int = 1, timeout: float = 30.0
+    cluster: Connection | str, topics: Topics, *, replication_factor: int = 1, timeout: float = 30.0
 ) -> list[str]:
     """Creates the topics that are missing, leaves those that exist as they are, and waits until every partition of all
     has its leader: before that, clients get NotLeaderForPartition for a second. `timeout` is in seconds.
@@ -40,29 +40,21 @@ def create_topics(
         TopicsFailed: the broker refused, or a leader is missing at the end of `timeout`.
     """
     deadline = time.monotonic() + timeout
-    with admin_client(bootstrap_servers, min(timeout, CONNECT_S)) as client:
+    with admin_client(cluster, min(timeout, CONNECT_S)) as client:
         present = set(client.list_topics())
-        missing = {
-            topic.name: {
-                "num_partitions": topic.partitions,
-                "replication_factor": replication_factor,
-                "configs": dict(topic.config),
-            }
-            for topic in topics.all()
-            if topic.name not in present
-        }
-        created = _create(client, missing, deadline) if missing else []
+        missing = [topic for topic in topics.all() if topic.name not in present]
+        created = create_on(client, missing, replication_factor, deadline) if missing else []
         wait_for_leaders(client, [topic.name for topic in topics.all()], deadline)
     return created
 
 
-def partition_count(bootstrap_servers: str, topic: str) -> int | None:
+def partition_count(cluster: Connection | str, topic: str) -> int | None:
     """Return how many partitions a topic has; None where it does not exist.
 
     Raises:
         BrokerUnavailable: no broker there.
     """
-    with admin_client(bootstrap_servers) as client:
+    with admin_client(cluster) as client:
         # Looked up first: asking for a topic that is missing may create it.
         if topic not in client.list_topics():
             return None
@@ -81,7 +73,21 @@ def wait_for_leaders(client: KafkaAdminClient, names: list[str], deadline: float
         raise TopicsFailed(f"every partition must have a leader: {error}") from error
 
 
-def _create(client: KafkaAdminClient, missing: dict[str, dict[str, Any]], deadline: float) -> list[str]:
+def create_on(client: KafkaAdminClient, topics: Sequence[Topic], replication_factor: int, deadline: float) -> list[str]:
+    """Creates topics that are missing, and returns the names of those it created.
+
+    Raises:
+        TopicsFailed: the broker refused.
+        TopicAuthorizationFailedError: the principal may create none; `connected` and `topics` say it in our words.
+    """
+    missing = {
+        topic.name: {
+            "num_partitions": topic.partitions,
+            "replication_factor": replication_factor,
+            "configs": dict(topic.config),
+        }
+        for topic in topics
+    }
     left_ms = max(1000, int((deadline - time.monotonic()) * 1000))
     results = client.create_topics(missing, timeout_ms=left_ms, raise_errors=False)["topics"]
     created = []
@@ -89,8 +95,10 @@ def _create(client: KafkaAdminClient, missing: dict[str, dict[str, Any]], deadli
         if result["error_code"] == 0:
             created.append(result["name"])
         elif result["error_code"] != _TOPIC_ALREADY_EXISTS:  # somebody else created it in between
-            error = for_code(result["error_code"]).__name__
+            error = for_code(result["error_code"])
+            if error is TopicAuthorizationFailedError:
+                raise error(result["name"])
             raise TopicsFailed(
-                f"{result['name']}: the broker refused to create the topic: {error}: {result['error_message']}"
+                f"{result['name']}: the broker refused to create the topic: {error.__name__}: {result['error_message']}"
             )
     return created

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,12 +13,24 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from kafka import KafkaConsumer, KafkaProducer
-from kafka.errors import KafkaError
+from kafka.errors import (
+    ClusterAuthorizationFailedError,
+    IllegalSaslStateError,
+    KafkaConnectionError,
+    KafkaError,
+    SaslAuthenticationFailedError,
+    TopicAuthorizationFailedError,
+    UnsupportedSaslMechanismError,
+)
 from kafka.net.compat import KafkaNetClient
+from kafka.net.inet import create_connection
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
-from loopwarden.client.errors import BrokerUnavailable, WrongSetting
-
-DEFAULT_PORT: Final = 9092
+from loopwarden.client.addresses import host_and_port
+from loopwarden.client.errors import BrokerUnavailable, ClusterError, Missing, NotAuthorized, NotLetIn
+from loopwarden.client.settings import Connection, as_connection
 
 CONNECT_S: Final = 8.0
 """A broker that is not there is reported well within 10 s."""
@@ -26,29 +39,95 @@ CONNECT_S: Final = 8.0
 _CLOSE_S: Final = 5.0
 _CLOSE_IN_HASTE_S: Final = 0.5
 
+_REFUSED: Final = (SaslAuthenticationFailedError, UnsupportedSaslMechanismError, IllegalSaslStateError)
+
+
+class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python has no types
+    """Notices why the broker did not let a connection in, and does not try again in vain.
+
+    kafka-python itself keeps trying, and says in the end that it took too long.
+    """
+
+    def __init__(self, net: Any, **settings: Any) -> None:
+        super().__init__(net, **settings)
+        self.failure: BaseException | None = None
+        """The last one; None once a connection was let in."""
+        self._refusals: dict[Any, BaseException] = {}
+
+    def get_connection(self, node_id: Any, *arguments: Any, **options: Any) -> Any:
+        if node_id in self._refusals:
+            raise self._refusals[node_id]
+        known = self._conns.get(node_id)
+        connection = super().get_connection(node_id, *arguments, **options)
+        if connection is not known:
+            connection.init_future.add_callback(self._let_in)
+            connection.init_future.add_errback(self._failed, node_id)
+        return connection
+
+    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
+        # As kafka-python does it, but for the socket, which it leaves open when the handshake fails.
+        options, settings = self.config["socket_options"], {"ssl_context": self.config["ssl_context"]}
+        sock = await create_connection(self._net, node.host, node.port, options, timeout_at=timeout_at)
+        kind = KafkaSSLTransport if self.ssl_enabled else KafkaTCPTransport
+        transport = kind(self._net, sock, host=node.host, **(settings if self.ssl_enabled else {}))
+        try:
+            await transport.handshake()
+        except Exception as error:
+            transport.abort(error)
+            raise KafkaConnectionError(f"Handshake failed: {error}") from error
+        # Where the broker closes the connection right behind its answer, kafka-python drops the answer: just the one
+        # that says that the password is wrong.
+        receive = transport._sock_recv
+        held: list[BaseException] = []
+
+        def receive_all() -> tuple[bytes, BaseException | None]:
+            received, error = (b"", held.pop()) if held else receive()
+            if received and error is not None:
+                held.append(error)
+                error = None
+            return received, error
+
+        transport._sock_recv = receive_all
+        return transport
+
+    def _let_in(self, _: object) -> None:
+        self.failure = None
+
+    def _failed(self, node_id: Any, error: BaseException) -> None:
+        _forget_frames(error)
+        self.failure = error
+        if isinstance(error, _REFUSED) or _tls_refusal(error) is not None:
+            self._refusals[node_id] = error
+
 
 @contextmanager
 def connected(
-    make: Callable[..., Any], bootstrap_servers: str, connect_timeout: float = CONNECT_S, **settings: Any
+    make: Callable[..., Any], cluster: Connection | str, connect_timeout: float = CONNECT_S, **settings: Any
 ) -> Iterator[Any]:
     """A client of kafka-python, closed at the end; what goes wrong on the way is a `BrokerUnavailable`.
 
     Args:
         make: `KafkaAdminClient`, `KafkaConsumer` or `KafkaProducer`.
-        bootstrap_servers: `HOST:PORT`, or several with commas between.
+        cluster: The connection; or only `HOST:PORT`, or several with commas between, where it asks for nothing.
         connect_timeout: In seconds.
         settings: Others of kafka-python's.
 
     Raises:
         BrokerUnavailable: nothing answers as Kafka there, within about `connect_timeout`; or it stopped answering.
-        WrongSetting: `bootstrap_servers` is no address.
+        NotAuthorized: a right is missing.
+        NotLetIn: what answers refuses this client, or has a certificate that is not to be trusted.
+        WrongSetting: it is no address, or a file of its security cannot be read.
     """
+    connection = as_connection(cluster)
     deadline = time.monotonic() + connect_timeout
-    reachable = first_to_answer(bootstrap_servers, connect_timeout)
+    security = connection.security.for_kafka_python()
+    reachable = first_to_answer(connection.bootstrap_servers, connect_timeout)
     networks: list[KafkaNetClient] = []
 
     def network(**network_settings: Any) -> KafkaNetClient:
-        networks.append(KafkaNetClient(**network_settings))
+        selector = NetworkSelector(**network_settings)
+        manager = _Manager(selector, **network_settings)
+        networks.append(KafkaNetClient(net=selector, manager=manager, **network_settings))
         return networks[-1]
 
     with _kafka_python_silenced():
@@ -57,6 +136,7 @@ def connected(
                 bootstrap_servers=reachable,
                 bootstrap_timeout_ms=max(1000, (deadline - time.monotonic()) * 1000),
                 kafka_client=network,
+                **security,
                 **settings,
             )
         except (KafkaError, OSError) as error:
@@ -64,18 +144,106 @@ def connected(
             for each in networks:
                 each.close()
                 each._net.stop()
-            raise BrokerUnavailable(
-                f"{bootstrap_servers}: must be a Kafka broker that this machine can reach, but what listens there"
-                f" does not answer as one: {error}"
-            ) from error
+            raise _not_connected(connection, _failure(networks) or error) from error
         seconds = _CLOSE_IN_HASTE_S
         try:
             yield client
             seconds = _CLOSE_S
         except KafkaError as error:
-            raise BrokerUnavailable(f"{bootstrap_servers}: the broker stopped answering: {error}") from error
+            raise _stopped(connection, make, error, _failure(networks)) from error
         finally:
             _close(client, seconds)
+
+
+def _failure(networks: list[KafkaNetClient]) -> BaseException | None:
+    return next((each._manager.failure for each in networks if each._manager.failure is not None), None)
+
+
+def _not_connected(connection: Connection, error: BaseException) -> BrokerUnavailable:
+    refusal = _refusal(connection, error)
+    if refusal is not None:
+        return refusal
+    asks = (
+        " Does that listener ask for another security.protocol?"
+        if connection.security.protocol != "PLAINTEXT" or not isinstance(error, OSError)
+        else ""
+    )
+    return BrokerUnavailable(
+        f"{connection.bootstrap_servers}: must be a Kafka broker that this machine can reach by"
+        f" {connection.security.protocol}, but what listens there does not answer as one: {error}.{asks}"
+    )
+
+
+def _stopped(
+    connection: Connection, make: Callable[..., Any], error: KafkaError, failure: BaseException | None
+) -> ClusterError:
+    for each in (error, failure):
+        refusal = None if each is None else _refusal(connection, each)
+        if refusal is not None:
+            return refusal
+    if isinstance(error, TopicAuthorizationFailedError) and error.args:
+        named = error.args[0]
+        right = "Write" if make is KafkaProducer else "Read" if make is KafkaConsumer else "Create"
+        missing = [Missing("topic", name, right) for name in ([named] if isinstance(named, str) else sorted(named))]
+        return NotAuthorized(connection.security.principal, connection.bootstrap_servers, *missing)
+    if isinstance(error, ClusterAuthorizationFailedError) and make is KafkaProducer:
+        # An idempotent producer must have the right to write to any topic at all.
+        missing = [Missing("topic", connection.topics().events.name, "Write")]
+        return NotAuthorized(connection.security.principal, connection.bootstrap_servers, *missing)
+    return BrokerUnavailable(f"{connection.bootstrap_servers}: the broker stopped answering: {error}")
+
+
+def _refusal(connection: Connection, error: BaseException) -> NotLetIn | None:
+    """What to tell where the broker does not let this client in, or is not the one it should be."""
+    servers, security = connection.bootstrap_servers, connection.security
+    if isinstance(error, SaslAuthenticationFailedError):
+        return NotLetIn(
+            f"{servers}: the broker must let {security.principal} in by {security.mechanism}, but refuses: it knows no"
+            " such user, or another password (sasl.jaas.config), or not by this mechanism (sasl.mechanism)"
+        )
+    if isinstance(error, (UnsupportedSaslMechanismError, IllegalSaslStateError)):
+        why = (
+            "it asks for no SASL, but security.protocol says so"
+            if isinstance(error, IllegalSaslStateError)
+            else "it knows another only"
+        )
+        return NotLetIn(
+            f"{servers}: must be a listener that takes sasl.mechanism {security.mechanism}, but does not: {why}"
+        )
+    tls = _tls_refusal(error)
+    if isinstance(tls, ssl.SSLCertVerificationError):
+        trusted = security.truststore or ("ssl.truststore.certificates" if security.trusted else "this machine's own")
+        return NotLetIn(
+            f"{servers}: the broker's certificate must be for that host, and signed by a CA in {trusted}"
+            f" (ssl.truststore.location), but is not: {tls.verify_message}"
+        )
+    if tls is not None:
+        with_certificate = "the client certificate given" if security.keystore or security.key else "no certificate"
+        return NotLetIn(
+            f"{servers}: the broker must let this client in with {with_certificate} (ssl.keystore.location), but"
+            f" refuses: {(tls.reason or str(tls)).replace('_', ' ').lower()}"
+        )
+    return None
+
+
+def _tls_refusal(error: BaseException | None) -> ssl.SSLError | None:
+    """The refusal of a certificate, by one side or the other, where the error comes of that."""
+    while error is not None:
+        inner = error.args[0] if error.args and isinstance(error.args[0], BaseException) else None
+        for each in (error, inner):
+            if isinstance(each, ssl.SSLCertVerificationError):
+                return each
+            if isinstance(each, ssl.SSLError) and ("ALERT" in (each.reason or "") or "CERT" in (each.reason or "")):
+                return each
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    """An error that is kept must not keep alive what was on the stack: the socket, among others."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 def _close(client: Any, seconds: float) -> None:
@@ -130,22 +298,6 @@ def first_to_answer(bootstrap_servers: str, timeout: float = CONNECT_S) -> str:
         f"{','.join(servers)}: must be a Kafka broker that this machine can reach, got: {'; '.join(failures)}."
         " Is it running? `loopwarden up` starts one on this machine"
     )
-
-
-def host_and_port(server: str) -> tuple[str, int]:
-    """Return host and port of `HOST:PORT`; without a port it is 9092.
-
-    Raises:
-        WrongSetting: it is neither.
-    """
-    host, colon, port = server.rpartition(":")
-    if not colon or server.endswith("]"):
-        host, port = server, str(DEFAULT_PORT)
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise WrongSetting(
-            f"bootstrap servers: each must be HOST:PORT with a port from 1 to 65535, commas between, got {server!r}"
-        )
-    return host.strip("[]"), int(port)
 
 
 _silencing = threading.Lock()

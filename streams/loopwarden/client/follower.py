@@ -10,7 +10,8 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from kafka import KafkaConsumer, TopicPartition
 
 from loopwarden.client.connect import connected, first_to_answer
-from loopwarden.client.errors import BrokerUnavailable, TopicMissing
+from loopwarden.client.errors import BrokerUnavailable
+from loopwarden.client.rights import why_not
 from loopwarden.client.settings import Connection
 
 Start: TypeAlias = Literal["beginning", "now"]
@@ -46,6 +47,7 @@ def following(connection: Connection, topic: str) -> Iterator[Follower]:
     Raises:
         BrokerUnavailable: no broker there, or it stopped answering.
         TopicMissing: the topic is not there.
+        NotAuthorized: this client must not read it.
     """
     settings: dict[str, Any] = {
         "enable_auto_commit": False,
@@ -56,10 +58,10 @@ def following(connection: Connection, topic: str) -> Iterator[Follower]:
         # The broker checked them when it took the records; kafka-python does it in pure Python, at 4 MB/s.
         "check_crcs": False,
     }
-    with connected(KafkaConsumer, connection.bootstrap_servers, **settings) as consumer:
+    with connected(KafkaConsumer, connection, **settings) as consumer:
         partitions = consumer.partitions_for_topic(topic)
         if not partitions:
-            raise TopicMissing(topic, connection.bootstrap_servers, connection.topic_prefix)
+            raise why_not(connection, topic, "Read")
         yield Follower(consumer, connection, topic, tuple(sorted(partitions)))
 
 

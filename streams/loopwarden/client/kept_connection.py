@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from loopwarden.client.connect import connected
+from loopwarden.client.settings import Connection
 
 _PAUSES_S: Final = (0.2, 0.5, 1.0, 2.0)
 """The last one again and again: a broker that comes back is found soon, and one that is away is not pestered."""
@@ -24,7 +25,7 @@ class KeptConnection:
     def __init__(
         self,
         make: Callable[..., Any],
-        bootstrap_servers: str,
+        connection: Connection,
         settings: Mapping[str, Any],
         logger: logging.Logger,
         without_it: str,
@@ -33,7 +34,7 @@ class KeptConnection:
         self.established = False
         self.closing = threading.Event()
         self._make = make
-        self._servers = bootstrap_servers
+        self._connection = connection
         self._settings = settings
         self._logger = logger
         self._without_it = without_it
@@ -52,7 +53,7 @@ class KeptConnection:
         failures = 0
         while not self.closing.is_set():
             try:
-                with connected(self._make, self._servers, **self._settings) as client:
+                with connected(self._make, self._connection, **self._settings) as client:
                     use(client)
             except Exception as error:  # noqa: PERF203 - the thread must outlive whatever happens to one connection
                 if self.established or not failures:

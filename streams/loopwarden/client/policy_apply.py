@@ -13,12 +13,14 @@ from typing import Any, Final, NamedTuple
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
+from loopwarden.client.acls import Grant
 from loopwarden.client.connect import connected
 from loopwarden.client.errors import PolicyNotApplied
 from loopwarden.client.follower import following
 from loopwarden.client.policy_archive import ArchivedPolicy, append_policy, archived, read_archive
 from loopwarden.client.policy_in_force import Progress, policies_in_force, silent
 from loopwarden.client.producer import HEADERS, PRODUCER_SETTINGS
+from loopwarden.client.rights import require
 from loopwarden.client.settings import Connection
 from loopwarden_schemas.codec import encode_event
 from loopwarden_schemas.policy import PolicyDocument
@@ -69,9 +71,12 @@ def apply_policy(
     Raises:
         BrokerUnavailable: no broker there.
         TopicMissing: a topic is not there.
+        NotAuthorized: this client must not write to one of them; then nothing was written.
         PolicyNotApplied: some partitions did not take it.
     """
     document = own_part(document)
+    topics = connection.topics()
+    require(connection, [Grant("topic", each.name, ("Write",)) for each in (topics.policies, topics.events)])
     archive = read_archive(connection)
     confirms = None
     if archive and archive[-1].document.digest == document.digest:
@@ -103,7 +108,7 @@ def write_applied(connection: Connection, policy: ArchivedPolicy, partitions: It
     wanted = list(partitions)
     if not wanted:
         return
-    with connected(KafkaProducer, connection.bootstrap_servers, **PRODUCER_SETTINGS) as producer:
+    with connected(KafkaProducer, connection, **PRODUCER_SETTINGS) as producer:
         for partition in wanted:
             record = encode_event(_applied_event(policy, partition, ts))
             try:

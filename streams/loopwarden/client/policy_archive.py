@@ -97,7 +97,7 @@ def append_policy(
         "ts": ts,
         "log_ends": {str(partition): end for partition, end in sorted(log_ends.items())},
     }
-    with connected(KafkaProducer, connection.bootstrap_servers, **PRODUCER_SETTINGS) as producer:
+    with connected(KafkaProducer, connection, **PRODUCER_SETTINGS) as producer:
         sent = producer.send(
             connection.topics().policies.name, msgspec.msgpack.encode(record), partition=0, headers=HEADERS
         )

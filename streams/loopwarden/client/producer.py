@@ -11,9 +11,10 @@ from typing import Any, Final
 from kafka import KafkaProducer
 from kafka.errors import KafkaError, KafkaTimeoutError
 
-from loopwarden.client.admin import partition_count
+from loopwarden.client.admin import admin_client
 from loopwarden.client.connect import connected
-from loopwarden.client.errors import NotPublished, TopicMissing
+from loopwarden.client.errors import NotPublished
+from loopwarden.client.rights import described
 from loopwarden.client.settings import Connection
 from loopwarden_schemas.codec import MESSAGEPACK
 from loopwarden_schemas.topics import MAX_RECORD_BYTES, partition_for
@@ -51,13 +52,13 @@ def event_producer(connection: Connection) -> Iterator[EventProducer]:
     Raises:
         BrokerUnavailable: no broker there, or it stopped answering.
         TopicMissing: `agent-events` is not there.
+        NotAuthorized: this client must not write to it.
         NotPublished: an event was not acknowledged.
     """
     topic = connection.topics().events.name
-    partitions = partition_count(connection.bootstrap_servers, topic)
-    if partitions is None:
-        raise TopicMissing(topic, connection.bootstrap_servers, connection.topic_prefix)
-    with connected(KafkaProducer, connection.bootstrap_servers, **PRODUCER_SETTINGS) as producer:
+    with admin_client(connection) as client:
+        partitions = len(described(client, connection, topic, "Write")["partitions"])
+    with connected(KafkaProducer, connection, **PRODUCER_SETTINGS) as producer:
         events = EventProducer(producer, connection, topic, partitions)
         yield events
         events.flush()

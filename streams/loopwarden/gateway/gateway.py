@@ -59,7 +59,8 @@ class Gateway:
 
         Args:
             connection: The cluster and the topics' prefix; default: `bootstrap_servers` and `prefix`, each else from
-                the environment (`LOOPWARDEN_BOOTSTRAP_SERVERS`, `LOOPWARDEN_TOPIC_PREFIX`).
+                the environment (`LOOPWARDEN_BOOTSTRAP_SERVERS`, `LOOPWARDEN_TOPIC_PREFIX`), TLS and SASL too
+                (`LOOPWARDEN_CLIENT_PROPERTIES`: a file with Kafka's own names).
             payload: `hash`: arguments and results never leave this process, only what the judge needs of them.
             max_payload_bytes: With `full`: what is larger travels as its hash; at most 400 KiB. A run is judged the
                 same either way.

@@ -18,7 +18,7 @@ import msgspec
 
 from loopwarden_schemas.canonical import MAX_NESTING
 from loopwarden_schemas.digests import digest, short_id
-from loopwarden_schemas.events import MAX_NAME_BYTES
+from loopwarden_schemas.events import CONTROL_CHARACTER, MAX_NAME_BYTES
 
 _SAFE_NESTING: Final = MAX_NESTING - 2
 """An outcome is hashed inside an array of its own, and its parts inside that."""
@@ -71,10 +71,15 @@ def safe_text(value: Any) -> str:
 
 
 def safe_name(value: Any) -> str | None:
-    """Return an id within the contract's limit: longer ones become their hash, an empty one counts as none."""
+    """Return an id that the contract allows.
+
+    Control characters are spelled out, a longer one becomes its hash, an empty one counts as none.
+    """
     if value is None:
         return None
     text = safe_text(value)
+    if not text.isprintable():
+        text = CONTROL_CHARACTER.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
     if len(text) > MAX_NAME_BYTES // 4 and len(text.encode()) > MAX_NAME_BYTES:
         return short_id(text)
     return text or None

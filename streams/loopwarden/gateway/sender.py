@@ -8,11 +8,12 @@ import time
 from typing import Any, Final
 
 from kafka import KafkaProducer
-from kafka.errors import MessageSizeTooLargeError, RecordListTooLargeError
+from kafka.errors import AuthorizationError, MessageSizeTooLargeError, RecordListTooLargeError
 
-from loopwarden.client.errors import BrokerUnavailable, TopicMissing
+from loopwarden.client.errors import BrokerUnavailable
 from loopwarden.client.kept_connection import KeptConnection
 from loopwarden.client.producer import HEADERS, PRODUCER_SETTINGS
+from loopwarden.client.rights import why_not
 from loopwarden.client.settings import Connection
 from loopwarden.gateway.buffer import Buffer, Entry
 
@@ -50,8 +51,7 @@ class Sender:
         self._connection = connection
         self._topic = connection.topics().events.name
         self._buffer = buffer
-        servers = connection.bootstrap_servers
-        self._link = KeptConnection(KafkaProducer, servers, _SETTINGS, logger, "events wait for the broker")
+        self._link = KeptConnection(KafkaProducer, connection, _SETTINGS, logger, "events wait for the broker")
         self._thread = threading.Thread(target=self._run, name="loopwarden gateway", daemon=True)
 
     def start(self) -> None:
@@ -73,7 +73,7 @@ class Sender:
         try:
             found = producer.partitions_for(self._topic)
             if not found:
-                raise TopicMissing(self._topic, self._connection.bootstrap_servers, self._connection.topic_prefix)
+                raise why_not(self._connection, self._topic, "Write")
             self.partitions = len(found)
             self._link.note_established()
             logger.info("connected to %s", self._connection.bootstrap_servers)
@@ -98,6 +98,8 @@ class Sender:
     def _check(self, failures: list[BaseException]) -> None:
         servers = self._connection.bootstrap_servers
         if failures:
+            if isinstance(failures[0], AuthorizationError):
+                raise failures[0]  # `connected` says which right is missing
             raise BrokerUnavailable(f"{servers}: {failures[0]!r}")
         oldest = self._buffer.oldest_on_the_way()
         if oldest is not None and time.monotonic() - oldest > _STUCK_S:

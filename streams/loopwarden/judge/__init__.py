@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from loopwarden.judge.fold import Judged, judge
 from loopwarden.judge.run_state import RunState
-from loopwarden.judge.state_record import freeze, thaw
+from loopwarden.judge.state_record import expires_at, freeze, thaw
 
-__all__ = ["Judged", "RunState", "freeze", "judge", "thaw"]
+__all__ = ["Judged", "RunState", "expires_at", "freeze", "judge", "thaw"]

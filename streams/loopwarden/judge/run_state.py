@@ -29,6 +29,11 @@ MAX_REMEMBERED: Final = 64
 """How many call ids are remembered that the window does not hold any more, or never held."""
 
 
+def expiry(newest_at: int, ended_at: int | None) -> int:
+    """The append time (ms) after which an event finds a fresh run; of times `newest_at` and `ended_at` of its state."""
+    return newest_at + IDLE_MS if ended_at is None else ended_at + ENDED_MS
+
+
 class Remembered:
     """A call outside the window whose outcome may still come: decided `block`, or pushed out while pending."""
 
@@ -96,7 +101,7 @@ class RunState:
     @property
     def expires_at(self) -> int:
         """The append time (ms) after which an event finds a fresh run."""
-        return self.newest_at + IDLE_MS if self.ended_at is None else self.ended_at + ENDED_MS
+        return expiry(self.newest_at, self.ended_at)
 
     def end(self, at: int, *, aborted: bool = False) -> None:
         """The run is over: its window, orders and warnings are gone, what follows for an hour is only counted."""

@@ -9,7 +9,7 @@ from loopwarden.judge.enforcement import Enforcement
 from loopwarden.judge.guard import Guard
 from loopwarden.judge.orders import Orders
 from loopwarden.judge.redelivery import Seen
-from loopwarden.judge.run_state import Remembered, RunState
+from loopwarden.judge.run_state import Remembered, RunState, expiry
 from loopwarden.judge.window import Signature, Window
 from loopwarden_schemas.policy import SETTINGS, Policy
 from loopwarden_schemas.state import (
@@ -23,6 +23,7 @@ from loopwarden_schemas.state import (
     decode_state,
     encode_state,
     pack_hash,
+    state_times,
     unpack_hash,
 )
 
@@ -93,6 +94,12 @@ def thaw(value: bytes) -> RunState:
     state.enforcement = _enforcement(record.enforcement)
     state.aborted, state.unjudged = record.aborted, record.unjudged
     return state
+
+
+def expires_at(value: bytes) -> int:
+    """Return what `RunState.expires_at` is of a record, at a tenth of what reading the whole record costs."""
+    times = state_times(value)
+    return expiry(times.newest_at, times.ended_at)
 
 
 def _calls_record(window: Window, places: dict[tuple[str, str], int]) -> list[CallRecord]:

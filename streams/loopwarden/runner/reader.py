@@ -15,8 +15,8 @@ import msgpack
 from kafka import KafkaConsumer, TopicPartition
 
 from loopwarden.client.connect import first_to_answer
-from loopwarden.client.errors import TopicMissing
 from loopwarden.client.kept_connection import KeptConnection
+from loopwarden.client.rights import why_not
 from loopwarden.client.settings import Connection
 from loopwarden_schemas.codec import decode_verdict
 from loopwarden_schemas.structs import Verdict
@@ -94,8 +94,7 @@ class Reader:
         self._waiting: list[tuple[Follower, int, int]] = []
         """Runs that are being read back: with their partition, and the offset where that ends."""
         self._positions: dict[TopicPartition, int] = {}
-        servers = connection.bootstrap_servers
-        self._link = KeptConnection(KafkaConsumer, servers, _SETTINGS, logger, "verdicts cannot be read")
+        self._link = KeptConnection(KafkaConsumer, connection, _SETTINGS, logger, "verdicts cannot be read")
         self._thread = threading.Thread(target=self._run, name="loopwarden runner", daemon=True)
 
     @property
@@ -145,7 +144,7 @@ class Reader:
     def _read_until_closed(self, consumer: Any) -> None:
         found = consumer.partitions_for_topic(self._verdicts)
         if not found:
-            raise TopicMissing(self._verdicts, self._connection.bootstrap_servers, self._connection.topic_prefix)
+            raise why_not(self._connection, self._verdicts, "Read")
         self.partitions = len(found)
         self._link.note_established()
         assigned: set[TopicPartition] = set()

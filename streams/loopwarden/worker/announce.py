@@ -13,15 +13,16 @@ class Detectors:
     """Says once whether the loop detectors are on, and again whenever that changes."""
 
     def __init__(self) -> None:
-        self._on: bool | None = None
+        self.on: bool | None = None
+        """What was said last."""
 
     def say(self, policies: Policies) -> None:
         """Say it of the newest policy of a partition."""
         number, document = policies.newest()
         on = any(document.resolve(agent).detectors_on for agent in (None, *document.overlays))
-        if on == self._on:
+        if on == self.on:
             return
-        self._on = on
+        self.on = on
         if on:
             logger.info("the loop detectors are on: policy %s", number)
             return

@@ -10,11 +10,14 @@ import asyncio
 import contextlib
 import logging
 import sys
+import time
+from functools import partial
 from typing import Any, cast
 
 import faust
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, TopicAuthorizationFailedError
+from aiokafka.protocol.metadata import MetadataRequest
 from faust.app.base import BootStrategy
 from faust.exceptions import ConsumerNotStarted
 from faust.types import TP, StreamT
@@ -22,18 +25,23 @@ from faust.types.transports import ConsumerT, TransportT
 from mode.utils.objects import cached_property
 from mode.utils.queues import FlowControlEvent
 
-from loopwarden.worker import sweep
+from loopwarden.client.errors import Missing, NotAuthorized
+from loopwarden.worker import endpoint, sweep
 from loopwarden.worker.announce import Detectors
-from loopwarden.worker.checkpoint import Checkpoint, has_news
+from loopwarden.worker.checkpoint import Checkpoint, Over, has_news
+from loopwarden.worker.credentials import credentials
 from loopwarden.worker.errors import (
     BatchLost,
     GroupFailed,
+    NotAdmitted,
     ProduceFailed,
     SettingsError,
     TopicsRefused,
     WorkerError,
 )
+from loopwarden.worker.gauges import Gauges
 from loopwarden.worker.lane import Lane
+from loopwarden.worker.log import faust_logging
 from loopwarden.worker.metrics import Metrics
 from loopwarden.worker.outbox import Outbox
 from loopwarden.worker.policies import POLICIES_KEY, Policies, PolicyArchive
@@ -42,7 +50,10 @@ from loopwarden.worker.presence import Presence
 from loopwarden.worker.progress import Progress
 from loopwarden.worker.records import Records
 from loopwarden.worker.recovery import RunsTable, States
-from loopwarden.worker.settings import Settings
+from loopwarden.worker.reread import read_again
+from loopwarden.worker.settings import ROCKSDB, Settings
+from loopwarden.worker.standing import INTERVAL_S as LOOK_INTERVAL_S
+from loopwarden.worker.standing import Lookout, Phase
 from loopwarden.worker.transport import FAUST_LOG, MAX_BATCH_BYTES, Batch, Consumer, Producer, new_transport
 from loopwarden_schemas.topics import RUNS_TABLE, declared_topics
 
@@ -62,6 +73,9 @@ _WATCH_S = 0.5
 
 # A broker that does not answer a produce request for so long is gone: then the worker ends instead of waiting.
 _PRODUCE_TIMEOUT_S = 120.0
+
+# One broker of several may be away; the next question goes to any of them.
+_ASK_AGAIN_S = 0.2
 
 
 class SafeFlowControl(FlowControlEvent):
@@ -94,12 +108,16 @@ class WorkerApp(faust.App):
         super().__init__(
             self.declared.app_id,
             broker=f"kafka://{settings.bootstrap_servers.replace(',', ';')}",
+            broker_credentials=credentials(settings.security),
             datadir=settings.data_dir,
+            # Its own stores stay empty: `RunsTable` has others.
             store="memory://",
             Table=RunsTable,
             # Effectively once by deterministic ids; exactly_once in Faust loses and invents (engine-facts, section 2).
             processing_guarantee="at_least_once",
             consumer_auto_offset_reset="earliest",
+            consumer_group_instance_id=settings.group_instance_id,
+            logging_config=faust_logging(settings.log_format),
             # A copy in memory would be thrown away when it is needed (engine-facts, section 1).
             table_standby_replicas=0,
             topic_allow_declare=False,
@@ -130,6 +148,10 @@ class WorkerApp(faust.App):
         self._detectors = Detectors()
         self.runs = cast(RunsTable, self.Table(RUNS_TABLE, key_type=bytes, value_type=bytes))
         self._metrics = Metrics()
+        self._lookout = Lookout()
+        self._metrics.registry.register(Gauges(lambda: self._lookout.standing))
+        self._judging = False
+        """Whether recovery is done and the lanes are there."""
         self.runs.on_recovered(self._begin_lanes)
         events = self.topic(
             self.declared.events.name, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw"
@@ -175,32 +197,79 @@ class WorkerApp(faust.App):
 
     async def on_first_start(self) -> None:
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
+        # From the first moment: what waits for a broker is alive, and not ready.
+        self.add_future(self._look_out())
         try:
-            self.partitions = await wait_for_topics(self.worker_settings.bootstrap_servers, self.declared)
-        except TopicsRefused as error:
+            self._serve()
+            self.partitions = await wait_for_topics(self.worker_settings.connection)
+        except (NotAdmitted, SettingsError, TopicsRefused) as error:
             await self.crash(error)
             return
         await super().on_first_start()
 
     async def on_start(self) -> None:
         await super().on_start()
-        if self.worker_settings.metrics_port is not None:
-            self._metrics.serve(self.worker_settings.metrics_address, self.worker_settings.metrics_port)
-        servers = self.worker_settings.bootstrap_servers.split(",")
-        self._reader = AIOKafkaConsumer(bootstrap_servers=servers, enable_auto_commit=False)
+        self._reader = self._new_reader()
         await self._reader.start()
+        try:
+            await self._open_stores()
+        except WorkerError as error:
+            await self.crash(error)
+            return
         self._archive = PolicyArchive(self._reader, self.declared.policies.name)
         self._progress = Progress(self.declared.progress.name)
         self._checkpoint_due = asyncio.Event()
         # Not with the app's tasks, which begin after recovery: a group that refuses this worker lets it wait there.
         self.add_future(self._watch())
 
+    def _serve(self) -> None:
+        settings = self.worker_settings
+        if settings.metrics_port is not None:
+            endpoint.serve(
+                settings.metrics_address, settings.metrics_port, self._metrics.registry, lambda: self._lookout.standing
+            )
+
+    def _new_reader(self) -> AIOKafkaConsumer:
+        """A consumer beside the group."""
+        servers = self.worker_settings.bootstrap_servers.split(",")
+        security = self.worker_settings.security.for_aiokafka()
+        return AIOKafkaConsumer(bootstrap_servers=servers, enable_auto_commit=False, **security)
+
+    async def _open_stores(self) -> None:
+        if self.worker_settings.store != ROCKSDB:
+            return
+        # Not at the top: it is an extra of its own.
+        from loopwarden.worker.rocksdb_store import RocksDBStores
+
+        cluster_id = await self._cluster_id()
+        stores = RocksDBStores(self.worker_settings.data_dir, self.declared.app_id, cluster_id)
+        changelog = self.declared.changelog.name
+        self.runs.keep_in(stores, ends=lambda partitions: self._ends(changelog, partitions))
+
+    async def _cluster_id(self) -> str:
+        assert self._reader is not None, "it is asked by it"
+        client = self._reader._client
+        while True:
+            try:
+                response = await client.send(client.get_random_node(), MetadataRequest([]))
+                return str(response.cluster_id)
+            except KafkaError as error:
+                logger.warning("a broker does not say which cluster it is of (%s): another one is asked", error)
+            await asyncio.sleep(_ASK_AGAIN_S)
+
+    async def on_stop(self) -> None:
+        # Not ready from here, and not from the next look.
+        self._look()
+        await super().on_stop()
+
     async def on_shutdown(self) -> None:
         if self._reader is not None:
             await self._reader.stop()
         await super().on_shutdown()
+        self.runs.close()
 
     async def crash(self, reason: BaseException) -> None:
+        reason = self._right_missing(reason) or reason
         if not isinstance(reason, WorkerError):
             await super().crash(reason)
             return
@@ -212,6 +281,16 @@ class WorkerApp(faust.App):
             await super().crash(reason)
         finally:
             FAUST_LOG.disabled = False
+
+    def _right_missing(self, reason: BaseException) -> NotAdmitted | None:
+        """What to tell where a right was taken away from this worker while it ran."""
+        cause = reason.__cause__ if isinstance(reason, ProduceFailed) else reason
+        if not isinstance(cause, TopicAuthorizationFailedError):
+            return None
+        right = "Read" if cause is reason else "Write"
+        connection = self.worker_settings.connection
+        missing = Missing("topic", str(cause.args[0]), right)
+        return NotAdmitted(str(NotAuthorized(connection.security.principal, connection.bootstrap_servers, missing)))
 
     def _crash_soon(self, reason: BaseException) -> None:
         self.add_future(self.crash(reason))
@@ -241,7 +320,7 @@ class WorkerApp(faust.App):
         )
         for partition in sorted(partitions):
             states = self.runs.states(partition)
-            judged = max(committed[partition], states.last_offset() + 1)
+            judged = max(committed[partition], states.last_offset + 1)
             check_log(self.declared, partition, judged=judged, end=events_end[partition])
             lane = self._new_lane(partition, states, committed[partition], verdicts_end[partition])
             self._lanes[partition] = lane
@@ -250,6 +329,7 @@ class WorkerApp(faust.App):
         numbers = ", ".join(map(str, sorted(partitions))) or "none (the others are enough)"
         logger.info("ready, judging partitions of %s: %s", self.declared.events.name, numbers)
         self._detectors.say_newest([lane.policies for lane in self._lanes.values()])
+        self._judging = True
 
     def _new_lane(self, partition: int, states: States, committed: int, verdicts_end: int) -> Lane:
         producer = self._aiokafka_producer
@@ -261,7 +341,7 @@ class WorkerApp(faust.App):
             on_progress=lambda: self._progress.moved(partition, outbox),
             on_failure=self._crash_soon,
         )
-        entry = states.entries.get(POLICIES_KEY)
+        entry = states.get(POLICIES_KEY)
         policies = Policies.thaw(self._archive, None if entry is None else entry.value, partition)
         assert self.partitions is not None, "the topics are checked before anything starts"
         return Lane(
@@ -272,6 +352,7 @@ class WorkerApp(faust.App):
             outbox=outbox,
             metrics=self._metrics,
             on_policy=self._detectors.say,
+            read_again=partial(read_again, self._new_reader, self.declared.events.name, partition),
         )
 
     async def _ends(self, topic: str, partitions: set[int]) -> dict[int, int]:
@@ -303,6 +384,7 @@ class WorkerApp(faust.App):
         self._lanes.clear()
         self._progress.forget()
         self._tenure += 1
+        self._judging = False
 
     def _is_owner(self, tenure: int, generation: int) -> bool:
         """Whether the partitions of the lanes are still this worker's, as far as it can know."""
@@ -326,7 +408,12 @@ class WorkerApp(faust.App):
             if self.rebalancing:
                 return  # Recovery seeks to the committed offset before it ends.
             raise BatchLost(f"partition {partition}: its events came before its states; a restart begins in order")
-        self._events += await lane.take(batch)
+        try:
+            self._events += await lane.take(batch)
+        except Exception:
+            if self._lanes.get(partition) is not lane:
+                return  # It was taken away meanwhile, and what it needs with it.
+            raise
         if self._events >= self.worker_settings.checkpoint_events:
             self._checkpoint_due.set()
         if len(lane.runs) > 2 * self._runs_per_lane():
@@ -340,11 +427,14 @@ class WorkerApp(faust.App):
             self._checkpoint_due.clear()
             await self._take_checkpoint([lane for lane in self._lanes.values() if has_news(lane)])
 
-    async def _take_checkpoint(self, lanes: list[Lane], over: dict[int, list[bytes]] | None = None) -> None:
+    async def _take_checkpoint(self, lanes: list[Lane], over: Over | None = None) -> None:
         if not lanes:
             return
         self._events = 0
+        began = time.monotonic()
         if await self._checkpoint.take(lanes, over):
+            self._lookout.checkpoint_completed([lane.partition for lane in lanes], began)
+            self._metrics.checkpoint_took(time.monotonic() - began)
             for lane in lanes:
                 lane.runs.shrink(self._runs_per_lane())
 
@@ -364,12 +454,54 @@ class WorkerApp(faust.App):
             lanes = list(self._lanes.values())
             if self.should_stop or not lanes:
                 continue
-            await self._checkpoint.find_foreign_writes(lanes, self._changelog_ends)
-            over = {
-                lane.partition: sweep.over(lane, self._group.committed(self._events_tp(lane.partition)))
-                for lane in lanes
-            }
+            try:
+                await self._checkpoint.find_foreign_writes(lanes, self._changelog_ends)
+            except KafkaError as error:
+                logger.warning("the broker does not say where the changelog ends (%s): it is asked again later", error)
+                continue
+            over = {lane.partition: await self._over(lane) for lane in lanes}
             await self._take_checkpoint([lane for lane in lanes if over[lane.partition]], over)
+
+    async def _over(self, lane: Lane) -> dict[bytes, tuple[int, int]]:
+        over: dict[bytes, tuple[int, int]] = {}
+        for _ in range(sweep.SCANS):
+            if self._lanes.get(lane.partition) is not lane:
+                return {}  # Taken away meanwhile, and its states with it.
+            over |= sweep.over(lane, self._group.committed(self._events_tp(lane.partition)))
+            await self.sleep(sweep.PAUSE_S)
+        return over
+
+    async def _look_out(self) -> None:
+        while True:
+            self._look()
+            await asyncio.sleep(LOOK_INTERVAL_S)
+
+    def _look(self) -> None:
+        lanes = list(self._lanes.values())
+        self._lookout.look(
+            self._phase(),
+            lanes,
+            {lane.partition: self._group.thread.end(self._events_tp(lane.partition)) for lane in lanes},
+            polled_at=self._group.polled_at if lanes else None,
+            recovery_remaining=self._recovery_remaining(),
+            rebalances=self.rebalancing_count,
+            detectors_on=self._detectors.on if lanes else None,
+        )
+
+    def _phase(self) -> Phase:
+        if self.should_stop:
+            return Phase.stopping
+        if self._judging:
+            return Phase.judging
+        if self.partitions is None:
+            return Phase.waiting
+        return Phase.recovering if self._recovery_remaining() else Phase.joining
+
+    def _recovery_remaining(self) -> int:
+        if self.partitions is None:
+            return 0
+        remaining: int = cast(Any, self.tables).recovery.active_remaining_total()
+        return max(0, remaining)
 
     async def _watch(self) -> None:
         """Look at the group: whether it refuses this worker, and whether this worker slept through a generation."""

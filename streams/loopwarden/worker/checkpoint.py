@@ -9,16 +9,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import islice
+from typing import Any, TypeAlias
 
 from loopwarden.judge import freeze
 from loopwarden.worker.errors import ProduceFailed
+from loopwarden.worker.failures import type_and_place
 from loopwarden.worker.lane import Lane
 from loopwarden.worker.policies import POLICIES_KEY
 from loopwarden.worker.records import Records
-from loopwarden.worker.recovery import Entry, tombstone_header
+from loopwarden.worker.recovery import tombstone_header
 from loopwarden.worker.runs import Held
+from loopwarden.worker.stores import Entry
 from loopwarden_schemas.state import MAX_STATE_BYTES
 
 logger = logging.getLogger(__name__)
@@ -31,6 +34,10 @@ _SLICE_S = 0.001
 _PAUSE_S = 0.002
 
 
+Over: TypeAlias = Mapping[int, Mapping[bytes, tuple[int, int]]]
+"""Runs that are over: by partition and key, offset and index of the state that may go."""
+
+
 class Frozen:
     """One partition as it was at one moment: what it wants to make durable.
 
@@ -41,10 +48,11 @@ class Frozen:
         offset: Every event below it is judged.
         entries: New or rewritten states by key; complete once `encode` returned.
         tombstones: States that go, by key.
+        rewritten: Keys that need not be written again once this is written.
     """
 
-    def __init__(self, lane: Lane, over: list[bytes]) -> None:
-        """Freeze a lane, and take from it the runs whose keys are in `over`."""
+    def __init__(self, lane: Lane, over: Mapping[bytes, tuple[int, int]]) -> None:
+        """Freeze a lane, and take from it the runs in `over` whose states are still of that place."""
         self.lane = lane
         self.offset = lane.next_offset
         self.entries: dict[bytes, Entry] = {}
@@ -58,14 +66,17 @@ class Frozen:
             lane.policies.changed = False
         states = lane.states
         changed = {held.key for held in self._changed}
-        for key in over:
-            if key in states.entries and key not in changed:
-                self.tombstones[key] = states.entries[key]
+        for key, place in over.items():
+            entry = states.get(key)
+            # It may have begun again since it was looked at, and a checkpoint been taken.
+            if entry is not None and entry.place == place and key not in changed:
+                self.tombstones[key] = entry
                 lane.runs.drop(key)
-        for key in list(states.rewrite)[:_MOST_REWRITTEN]:
-            states.rewrite.discard(key)
-            if key in states.entries and key not in self.tombstones and key not in changed:
-                self.entries.setdefault(key, states.entries[key])
+        self.rewritten = list(islice(states.rewrite, _MOST_REWRITTEN))
+        for key in self.rewritten:
+            entry = states.get(key)
+            if entry is not None and key not in self.tombstones and key not in changed:
+                self.entries.setdefault(key, entry)
 
     async def encode(self) -> None:
         """Encode the frozen states, and let events be judged in between."""
@@ -86,20 +97,25 @@ class Frozen:
             value = freeze(state)
             if len(value) > MAX_STATE_BYTES:
                 raise ValueError(f"a state must be at most {MAX_STATE_BYTES} bytes, got {len(value)}")
-        except Exception:
+        except Exception as error:
             # A bug of ours. Written as it is, the broker would refuse it, now and after each restart: engine-facts, B4.
-            logger.exception("run %s, partition %d: its state is lost, it begins anew", held.run_id, lane.partition)
+            logger.error(
+                "a bug of ours: run %s, partition %d: its state is lost, it begins anew: %s",
+                held.run_id,
+                lane.partition,
+                type_and_place(error),
+                extra={"run": held.run_id, "partition": lane.partition, "offset": state.offset},
+            )
             held.state = None
-            if held.key in lane.states.entries:
-                self.tombstones[held.key] = lane.states.entries[held.key]
+            entry = lane.states.get(held.key)
+            if entry is not None:
+                self.tombstones[held.key] = entry
             return
-        self.entries[held.key] = Entry(state.offset, state.index, value, state.expires_at)
+        self.entries[held.key] = Entry(state.offset, state.index, value)
 
     def keep(self) -> None:
         """The changelog has it: so has the table."""
-        for key in self.tombstones:
-            self.lane.states.entries.pop(key, None)
-        self.lane.states.entries.update(self.entries)
+        self.lane.states.keep({**self.entries, **dict.fromkeys(self.tombstones)})
         self.lane.checkpointed = self.offset
 
 
@@ -131,19 +147,24 @@ class Checkpoint:
         self._committed = committed
         self._lock = asyncio.Lock()
 
-    async def take(self, lanes: list[Lane], over: dict[int, list[bytes]] | None = None) -> bool:
+    async def take(self, lanes: list[Lane], over: Over | None = None) -> bool:
         """Take a checkpoint of these partitions; return whether it was completed.
 
         Args:
             lanes: The partitions.
-            over: Keys of runs that are over, by partition: their states go.
+            over: Runs that are over: their states go.
 
         Raises:
             ProduceFailed: the broker did not take a state; nothing was released.
         """
         async with self._lock:
             # (1) Freeze the offsets and the encoded states, of one moment.
-            frozen = [Frozen(lane, (over or {}).get(lane.partition, [])) for lane in lanes]
+            frozen = []
+            for lane in lanes:
+                async with lane.whole:
+                    if not self._may_write():
+                        return False  # Their states may be closed already.
+                    frozen.append(Frozen(lane, (over or {}).get(lane.partition, {})))
             for each in frozen:
                 await each.encode()
             # (2) Wait until all verdicts and dead letters up to them are acknowledged.
@@ -169,12 +190,16 @@ class Checkpoint:
         `ends` asks the broker for the ends, by partition.
         """
         async with self._lock:
-            for partition, end in (await ends()).items():
+            changelog_ends = await ends()
+            if not self._may_write():
+                return
+            for partition, end in changelog_ends.items():
                 for lane in lanes:
                     if lane.partition == partition:
                         _expect_end(lane, end, 0, self._changelog)
 
     async def _write(self, frozen: Frozen) -> None:
+        frozen.lane.states.rewrite.difference_update(frozen.rewritten)
         if not frozen.entries and not frozen.tombstones:
             return
         records = Records(self._producer, self._changelog, frozen.lane.partition)
@@ -198,6 +223,7 @@ def _expect_end(lane: Lane, base: int, count: int, changelog: str) -> None:
             " again",
             lane.partition,
             changelog,
+            extra={"topic": changelog, "partition": lane.partition},
         )
 
 

@@ -1,7 +1,6 @@
 """`agent-events-dead`: what could not be read or judged, with its original bytes and headers that say why.
 
-A dead letter is identified by topic, partition, offset and index of what it is about: the same one may come twice after
-a crash, never two different ones. (design.md, "Topics"; the rejections themselves: `loopwarden_schemas.codec`.)
+Their shape is `loopwarden_schemas.dead_letters`, the rejections themselves are `loopwarden_schemas.codec`'s.
 """
 
 from __future__ import annotations
@@ -9,7 +8,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from loopwarden.worker.records import Header
+from loopwarden_schemas import dead_letters as names
 from loopwarden_schemas.codec import Rejected
+from loopwarden_schemas.dead_letters import Place, place_headers
 from loopwarden_schemas.topics import MAX_RECORD_BYTES
 
 CUT_TO_BYTES: Final = 64 * 1024
@@ -34,24 +35,21 @@ def dead_letter(record: Any, rejected: Rejected, *, first: bool) -> tuple[bytes 
     """
     key, value = record.key, record.value
     headers = [
-        ("reason", rejected.reason.encode()),
-        ("detail", _cut(rejected.detail.encode("utf-8", "backslashreplace"), _MAX_DETAIL_BYTES)),
-        ("source-topic", record.topic.encode()),
-        ("source-partition", b"%d" % record.partition),
-        ("source-offset", b"%d" % record.offset),
-        ("source-index", b"%d" % rejected.index),
-        ("append-time", b"%d" % record.timestamp),
+        (names.REASON, rejected.reason.encode()),
+        (names.DETAIL, _cut(rejected.detail.encode("utf-8", "backslashreplace"), _MAX_DETAIL_BYTES)),
+        *place_headers(Place(record.topic, record.partition, record.offset, rejected.index)),
+        (names.APPEND_TIME, b"%d" % record.timestamp),
     ]
     for name, text in record.headers:
-        if name == "content-type":
+        if name == names.CONTENT_TYPE:
             headers.append((name, _cut(text or b"", _MAX_CONTENT_TYPE_BYTES)))
             break
     if key is not None and len(key) > _MAX_KEY_BYTES:
-        headers.append(("original-key-size", b"%d" % len(key)))
+        headers.append((names.ORIGINAL_KEY_SIZE, b"%d" % len(key)))
         key = key[:_MAX_KEY_BYTES]
     limit = MAX_RECORD_BYTES if first else CUT_TO_BYTES
     if value is not None and len(value) > limit:
-        headers.append(("original-size", b"%d" % len(value)))
+        headers.append((names.ORIGINAL_SIZE, b"%d" % len(value)))
         value = value[:CUT_TO_BYTES]
     if key is None and value is None:
         # aiokafka takes no record without both.

@@ -82,7 +82,9 @@ class Outbox:
             error = future.exception()
             if error is not None:
                 if not self._closed:
-                    self._on_failure(ProduceFailed(f"the broker did not take verdicts or dead letters: {error!r}"))
+                    failed = ProduceFailed(f"the broker did not take verdicts or dead letters: {error!r}")
+                    failed.__cause__ = error
+                    self._on_failure(failed)
                 return
             base = future.result().offset
             if verdicts and base < 0:

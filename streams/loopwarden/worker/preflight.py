@@ -1,6 +1,8 @@
-"""Refuses topics that would make the guarantees false, before anything is read. (design.md, "How the worker folds".)
+"""Refuses a cluster on which the guarantees would be false, before anything is read.
 
-Each message names topic, setting, what was found, what is wanted, and the command that mends it.
+(design.md, "How the worker folds".) What is declared and what breaks a guarantee is in the contract
+(`topic_differences`), what a worker may do in `loopwarden.client.acls`; the cluster is asked as `loopwarden topics`
+asks it.
 """
 
 from __future__ import annotations
@@ -8,117 +10,66 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import KafkaError
-
-from loopwarden.worker.errors import StateRefused, TopicsRefused
-from loopwarden.worker.transport import MAX_BATCH_BYTES
-from loopwarden_schemas.topics import Topic, Topics
+from loopwarden.client import BrokerUnavailable, ClusterError, Connection, NotAuthorized, NotLetIn, WrongSetting
+from loopwarden.client.acls import grants
+from loopwarden.client.topics import find_topics
+from loopwarden.worker.errors import NotAdmitted, StateRefused, TopicsRefused
+from loopwarden_schemas.topic_differences import Found, Wanted, differences
+from loopwarden_schemas.topics import Topics
 
 logger = logging.getLogger(__name__)
-_AIOKAFKA_LOG = logging.getLogger("aiokafka")
 
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 15.0
 
+_CONNECT_S: Final = 3.0
+"""A worker that is asked to stop waits for the attempt under way."""
 
-async def wait_for_topics(servers: str, topics: Topics) -> int:
-    """Wait until a broker answers, check the topics, and return the number of partitions of `agent-events`.
+
+async def wait_for_topics(connection: Connection) -> int:
+    """Wait until a broker answers, check rights and topics, and return the number of partitions of `agent-events`.
 
     A broker that is not there is tried again and again, with pauses that grow; the log says so.
 
     Raises:
+        NotAdmitted: the cluster does not let this worker in, or not do what it has to.
         TopicsRefused: a topic is missing, or is one that would make the guarantees false.
     """
     pause = _FIRST_PAUSE_S
     while True:
         try:
-            return await _check(servers, topics)
-        except (KafkaError, OSError) as error:
+            return await asyncio.to_thread(_check, connection)
+        except (NotLetIn, NotAuthorized, WrongSetting) as error:
+            raise NotAdmitted(str(error)) from None
+        except BrokerUnavailable as error:
+            servers = connection.bootstrap_servers
             logger.warning("no Kafka broker answers at %s (%s): trying again in %.1f s", servers, error, pause)
+        except ClusterError as error:
+            raise TopicsRefused(str(error)) from None
         await asyncio.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE_S)
 
 
-async def _check(servers: str, topics: Topics) -> int:
-    # aiokafka asks for all addresses; it logs an error for each attempt, which our own line says better.
-    level = _AIOKAFKA_LOG.level
-    _AIOKAFKA_LOG.setLevel(logging.CRITICAL)
-    admin = AIOKafkaAdminClient(bootstrap_servers=servers.split(","))
-    try:
-        await admin.start()
-        partitions = await _partitions(admin)
-        present = [topic.name for topic in topics.all() if topic.name in partitions]
-        configs = await _configs(admin, present)
-    finally:
-        await admin.close()
-        _AIOKAFKA_LOG.setLevel(level)
-    mistakes = find_mistakes(servers, topics, partitions, configs)
+def _check(connection: Connection) -> int:
+    topics = connection.topics()
+    found = find_topics(connection, topics.all(), _CONNECT_S, rights=grants("worker", topics))
+    mistakes = find_mistakes(connection, found)
     if mistakes:
         raise TopicsRefused("\n".join(mistakes))
-    return partitions[topics.events.name]
+    return found[topics.events.name].partitions
 
 
-async def _partitions(admin: AIOKafkaAdminClient) -> dict[str, int]:
-    # All topics: asking for one that is missing would create it, where the broker creates topics by itself.
-    return {topic["topic"]: len(topic["partitions"]) for topic in await admin.describe_topics()}
-
-
-async def _configs(admin: AIOKafkaAdminClient, names: list[str]) -> dict[str, dict[str, str]]:
-    if not names:
-        return {}
-    resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in names]
-    found: dict[str, dict[str, str]] = {}
-    for response in await admin.describe_configs(resources):
-        for error_code, message, _, name, entries in response.resources:
-            if error_code:
-                raise TopicsRefused(f"{name}: its settings must be readable: {message or f'error {error_code}'}")
-            found[name] = {entry[0]: entry[1] for entry in entries}
-    return found
-
-
-def find_mistakes(
-    servers: str, topics: Topics, partitions: Mapping[str, int], configs: Mapping[str, Mapping[str, Any]]
-) -> list[str]:
-    """Return what is wrong with the topics, a line each.
-
-    Args:
-        servers: For the commands in the messages.
-        topics: What is declared; the number of partitions in it does not count.
-        partitions: How many there really are, by topic; no entry: the topic is missing.
-        configs: The real settings of the topics that are there.
-    """
-    missing = [topic.name for topic in topics.all() if topic.name not in partitions]
-    if missing:
-        mend = f"`loopwarden up --broker kafka://{servers}` creates what is missing"
-        return [f"{name}: must exist, but does not: {mend}" for name in missing]
-    mistakes = []
-    wanted = partitions[topics.events.name]
-    for topic in (topics.verdicts, topics.progress, topics.dead, topics.changelog):
-        found = partitions[topic.name]
-        if found != wanted:
-            # Partitions cannot be taken away, and added ones would move runs from their states.
-            mistakes.append(
-                f"{topic.name}: partitions must be as many as those of {topics.events.name}, {wanted}, got {found}:"
-                f" create the topics anew under another LOOPWARDEN_TOPIC_PREFIX, with {wanted} partitions each"
-            )
-    if partitions[topics.policies.name] != 1:
-        mistakes.append(
-            f"{topics.policies.name}: partitions must be 1, or the policies are in no order,"
-            f" got {partitions[topics.policies.name]}: create it anew"
-        )
-    for topic, setting, rule in _wanted(topics):
-        found_value = configs[topic.name].get(setting)
-        if not rule.holds(found_value):
-            mistakes.append(
-                f"{topic.name}: {setting} must be {rule.words}, got {found_value}: kafka-configs.sh --bootstrap-server"
-                f" {servers} --alter --entity-type topics --entity-name {topic.name} --add-config"
-                f" {setting}={rule.mend}"
-            )
-    return mistakes
+def find_mistakes(connection: Connection, found: Mapping[str, Found]) -> list[str]:
+    """Return what is wrong with the topics, a line each: the setting, what it must be, and what mends it."""
+    option = f" --prefix {connection.topic_prefix}" if connection.topic_prefix else ""
+    command = f"loopwarden topics apply --broker kafka://{connection.bootstrap_servers}{option}"
+    return [
+        f"{each.in_words()}: {each.way_out}" if each.change == "none" else f"{each.in_words()}: `{command}` mends it"
+        for each in differences(Wanted(connection.topic_prefix), found)
+        if each.breaks_guarantees
+    ]
 
 
 def check_log(topics: Topics, partition: int, *, judged: int, end: int) -> None:
@@ -140,42 +91,3 @@ def check_log(topics: Topics, partition: int, *, judged: int, end: int) -> None:
             f" instance. Begin under another LOOPWARDEN_TOPIC_PREFIX, or delete {topics.changelog.name} and the"
             f" consumer group {topics.app_id}, too"
         )
-
-
-class _Exactly:
-    def __init__(self, value: str) -> None:
-        self.words = self.mend = value
-
-    def holds(self, found: str | None) -> bool:
-        return found == self.mend
-
-
-class _AtLeast:
-    def __init__(self, value: int) -> None:
-        self.words = f"at least {value}"
-        self.mend = str(value)
-
-    def holds(self, found: str | None) -> bool:
-        return found is not None and int(found) >= int(self.mend)
-
-
-def _wanted(topics: Topics) -> list[tuple[Topic, str, _Exactly | _AtLeast]]:
-    batch = _AtLeast(MAX_BATCH_BYTES + 1024)
-    return [
-        # The producer's time says nothing about order: a replay would begin runs elsewhere.
-        (topics.events, "message.timestamp.type", _Exactly("LogAppendTime")),
-        # A compacted log of events would be judged with holes.
-        (topics.events, "cleanup.policy", _Exactly("delete")),
-        # Without compaction it would grow for ever; with deletion, states of live runs would go.
-        (topics.changelog, "cleanup.policy", _Exactly("compact")),
-        # A state that a worker wrote late must not be the only one left before its owner writes its own again.
-        (topics.changelog, "min.compaction.lag.ms", _AtLeast(int(topics.changelog.config["min.compaction.lag.ms"]))),
-        (topics.progress, "cleanup.policy", _Exactly("compact")),
-        # A run that is judged again has to find the policy it had.
-        (topics.policies, "cleanup.policy", _Exactly("delete")),
-        (topics.policies, "retention.ms", _Exactly("-1")),
-        # What the broker refuses for its size stops the worker, now and after each restart.
-        (topics.verdicts, "max.message.bytes", batch),
-        (topics.changelog, "max.message.bytes", batch),
-        (topics.dead, "max.message.bytes", _AtLeast(int(topics.dead.config["max.message.bytes"]))),
-    ]

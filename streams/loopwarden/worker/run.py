@@ -6,6 +6,7 @@ import logging
 import sys
 import time
 
+from loopwarden.worker.errors import NotAdmitted
 from loopwarden.worker.settings import Settings
 
 # Faust and aiokafka tell at length what they do; what a person has to know, this package says itself.
@@ -74,6 +75,8 @@ def run_worker(settings: Settings, *, log_level: str = "info") -> int:
     try:
         worker.execute_from_commandline()
     except SystemExit as end:
+        if isinstance(app.crash_reason, NotAdmitted) and app.partitions is None:
+            return 2
         return end.code if isinstance(end.code, int) else 1
     return 0
 

@@ -16,16 +16,18 @@ class Held:
         state: None until its first event is judged.
         changed: Since the last freeze.
         followed: What became of its verdicts, as far as the metrics counted it.
+        damaged: The judge failed in the middle of changing the state.
         frozen: Where a freeze wants the state as it is now, and has not encoded it yet.
     """
 
-    __slots__ = ("changed", "followed", "frozen", "key", "run_id", "state")
+    __slots__ = ("changed", "damaged", "followed", "frozen", "key", "run_id", "state")
 
     def __init__(self, key: bytes, run_id: str, state: RunState | None) -> None:
         self.key = key
         self.run_id = run_id
         self.state = state
         self.changed = False
+        self.damaged = False
         self.followed = followed(state)
         self.frozen: Callable[[Held], None] | None = None
 
@@ -52,7 +54,7 @@ class Runs:
         Raises:
             UnknownStateVersion: its state was written by another version of Loopwarden.
         """
-        entry = self._states.entries.get(key)
+        entry = self._states.get(key)
         held = self._held[key] = Held(key, run_id, None if entry is None else thaw(entry.value))
         return held
 

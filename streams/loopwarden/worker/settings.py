@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
+from loopwarden.client import Connection, Security, WrongSetting
 from loopwarden.worker.errors import SettingsError
-from loopwarden_schemas.topics import declared_topics
+from loopwarden.worker.log import FORMATS
 
-_DEFAULT_PORT = 9092
+MEMORY = "memory://"
+ROCKSDB = "rocksdb://"
 
 
 def _default_data_dir() -> Path:
@@ -30,6 +34,11 @@ class Settings:
     """`LOOPWARDEN_TOPIC_PREFIX`: stands in front of every topic's name and of the consumer group's. One prefix is one
     trust domain."""
 
+    security: Security = field(default_factory=Security, kw_only=True)
+    """`LOOPWARDEN_CLIENT_PROPERTIES`: a file with client settings by Kafka's own names (`security.protocol`,
+    `sasl.jaas.config`, `ssl.truststore.location`); each may stand in the environment as well, as in
+    `LOOPWARDEN_KAFKA_SECURITY_PROTOCOL`."""
+
     checkpoint_seconds: float = 1.0
     """`LOOPWARDEN_CHECKPOINT_SECONDS`: the time between two checkpoints. A longer one writes fewer states to the
     changelog; after a crash, up to so many seconds of events are judged again."""
@@ -46,13 +55,34 @@ class Settings:
     to the others. The broker has limits of its own: `group.min.session.timeout.ms` is 6 s by default."""
 
     data_dir: Path = field(default_factory=_default_data_dir)
-    """`LOOPWARDEN_DATA_DIR`: a folder that Faust wants to have; nothing that matters is kept there."""
+    """`LOOPWARDEN_DATA_DIR`: a folder of this worker's own. With `LOOPWARDEN_STORE=rocksdb://` it holds the databases;
+    a worker that finds them again recovers in a moment. Else nothing that matters is kept there."""
+
+    store: str = MEMORY
+    """`LOOPWARDEN_STORE`: where the states of all runs are held, beside their changelog. `memory://`: in memory, read
+    from the changelog at each start. `rocksdb://` (extra `rocksdb`): in databases in `LOOPWARDEN_DATA_DIR`; a start
+    reads what was written since, and memory holds the runs in use only."""
 
     metrics_port: int | None = None
-    """`LOOPWARDEN_METRICS_PORT`: serves metrics for Prometheus there; without it nothing listens."""
+    """`LOOPWARDEN_METRICS_PORT`: serves `/metrics` for Prometheus, `/healthz` and `/readyz` there; without it nothing
+    listens."""
 
     metrics_address: str = "127.0.0.1"
-    """`LOOPWARDEN_METRICS_ADDRESS`: where the metrics are served; loopback unless it says otherwise."""
+    """`LOOPWARDEN_METRICS_ADDRESS`: where they are served; loopback unless it says otherwise."""
+
+    log_format: str = "text"
+    """`LOOPWARDEN_LOG_FORMAT`: `text`, or `json` for an object a line with time, level, logger, message, and run,
+    partition and offset where they are known."""
+
+    group_instance_id: str | None = None
+    """`LOOPWARDEN_GROUP_INSTANCE_ID`: a name of this worker's own that outlives it (static membership, KIP-345).
+    When it comes back within the session, it has its partitions again and the others keep theirs; when it stops for
+    good, they wait for the session to end. Two workers must never have the same."""
+
+    @property
+    def connection(self) -> Connection:
+        """The cluster, as the clients take it."""
+        return Connection(self.bootstrap_servers, self.topic_prefix, self.security)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -61,17 +91,26 @@ class Settings:
         Raises:
             SettingsError: a variable has a value that cannot be; the message names it.
         """
-        given = _Given(os.environ if environment is None else environment)
+        variables = os.environ if environment is None else environment
+        given = _Given(variables)
+        try:
+            cluster = Connection.given(environment=variables)
+        except WrongSetting as error:
+            raise SettingsError(str(error)) from None
         return cls(
-            bootstrap_servers=given.servers("BOOTSTRAP_SERVERS", cls.bootstrap_servers),
-            topic_prefix=given.prefix("TOPIC_PREFIX"),
+            bootstrap_servers=cluster.bootstrap_servers,
+            topic_prefix=cluster.topic_prefix,
+            security=cluster.security,
             checkpoint_seconds=given.seconds("CHECKPOINT_SECONDS", cls.checkpoint_seconds, 0.01, 60),
             checkpoint_events=given.count("CHECKPOINT_EVENTS", cls.checkpoint_events),
             held_runs=given.count("HELD_RUNS", cls.held_runs),
             session_seconds=given.seconds("SESSION_SECONDS", cls.session_seconds, 1, 1800),
             data_dir=given.folder("DATA_DIR"),
+            store=given.store("STORE"),
             metrics_port=given.port("METRICS_PORT"),
             metrics_address=given.text("METRICS_ADDRESS") or cls.metrics_address,
+            log_format=given.choice("LOG_FORMAT", FORMATS),
+            group_instance_id=given.instance_id("GROUP_INSTANCE_ID"),
         )
 
 
@@ -82,25 +121,6 @@ class _Given:
     def text(self, name: str) -> str:
         # An empty variable counts as not given: that is how compose files and unit files leave one out.
         return self._environment.get(f"LOOPWARDEN_{name}", "").strip()
-
-    def servers(self, name: str, default: str) -> str:
-        text = self.text(name) or self._environment.get(f"KAFKA_{name}", "").strip()
-        text = text.removeprefix("kafka://") or default
-        for server in text.split(","):
-            host, colon, port = server.strip().rpartition(":")
-            if not colon:
-                host, port = server.strip(), str(_DEFAULT_PORT)
-            if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-                raise _wrong(name, "must be HOST:PORT, or several with commas between", text)
-        return text
-
-    def prefix(self, name: str) -> str:
-        text = self.text(name)
-        try:
-            declared_topics(text)
-        except ValueError as error:
-            raise SettingsError(f"LOOPWARDEN_{name}: {error}") from None
-        return text
 
     def seconds(self, name: str, default: float, least: float, most: float) -> float:
         text = self.text(name)
@@ -124,6 +144,25 @@ class _Given:
         if text and not (text.isdecimal() and 0 < int(text) < 65536):
             raise _wrong(name, "must be a port, 1 to 65535", text)
         return int(text) if text else None
+
+    def store(self, name: str) -> str:
+        store = self.choice(name, (MEMORY, ROCKSDB))
+        if store == ROCKSDB and find_spec("rocksdict") is None:
+            raise _wrong(name, "needs a package that is not installed (pip install 'loopwarden[rocksdb]')", store)
+        return store
+
+    def choice(self, name: str, choices: tuple[str, ...]) -> str:
+        text = self.text(name) or choices[0]
+        if text not in choices:
+            raise _wrong(name, f"must be one of {', '.join(choices)}", text)
+        return text
+
+    def instance_id(self, name: str) -> str | None:
+        text = self.text(name)
+        # The broker's rule: that of a topic's name. aiokafka would say it with a traceback.
+        if text and (not re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", text) or text in (".", "..")):
+            raise _wrong(name, "must be at most 249 letters, digits, '.', '_' and '-'", text)
+        return text or None
 
     def folder(self, name: str) -> Path:
         text = self.text(name)

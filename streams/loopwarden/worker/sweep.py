@@ -5,43 +5,38 @@ The sweep frees space, the judge alone decides what is idle: a state goes only a
 
 from __future__ import annotations
 
-import logging
 from typing import Final
 
-from loopwarden.judge import thaw
+from loopwarden.judge import expires_at
 from loopwarden.worker.lane import Lane
 from loopwarden.worker.policies import POLICIES_KEY
 
-logger = logging.getLogger(__name__)
-
-INTERVAL_S: Final = 60.0
+INTERVAL_S: Final = 15.0
 
 _MARGIN_MS: Final = 60 * 60 * 1000
 
-# What one sweep may cost a partition: reading a state takes 20 us, a tombstone about 2.
-_MOST_READ: Final = 1_000
-_MOST_SWEPT: Final = 10_000
+SCANS: Final = 8
+"""How often `over` is asked in one sweep, with a pause between: 500 runs may end in a partition every second."""
+
+PAUSE_S: Final = 0.01
+
+# What events wait for meanwhile: looking at a state takes 2 us in memory and 20 in RocksDB.
+_MOST_SCANNED: Final = 1_000
 
 
-def over(lane: Lane, committed: int) -> list[bytes]:
-    """Return the keys of runs that are over: a bounded number, the rest comes with the next sweeps.
+def over(lane: Lane, committed: int) -> dict[bytes, tuple[int, int]]:
+    """Return the keys of runs that are over, each with the place of the state that may go.
+
+    Among those whose turn it is: the others' comes with the next calls.
 
     Args:
         committed: The committed offset of the partition: no event below it is ever judged again.
     """
-    read = 0
-    keys = []
-    for key, entry in lane.states.entries.items():
-        if key == POLICIES_KEY or entry.offset >= committed or lane.runs.is_changed(key):
-            continue
-        if entry.expires_at is None:
-            if read == _MOST_READ:
-                continue
-            # Read back from the changelog, and not used since.
-            entry.expires_at = thaw(entry.value).expires_at
-            read += 1
-        if lane.newest_append_time > entry.expires_at + _MARGIN_MS:
-            keys.append(key)
-            if len(keys) == _MOST_SWEPT:
-                break
-    return keys
+    return {
+        key: entry.place
+        for key, entry in lane.states.store.scan(_MOST_SCANNED)
+        if key != POLICIES_KEY
+        and entry.offset < committed
+        and not lane.runs.is_changed(key)
+        and lane.newest_append_time > expires_at(entry.value) + _MARGIN_MS
+    }

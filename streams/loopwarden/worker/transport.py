@@ -1,17 +1,19 @@
 """Faust's transport with three things changed: the batch lane, released offsets, and an idempotent producer.
 
 Stock Faust makes an event, several tasks and an acknowledgement of every record (340 us); here a poll of a partition is
-one event (engine-facts, sections 1 and 3). Records of changelogs go on coming one by one: Faust's recovery wants that.
+one event (engine-facts, sections 1 and 3).
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, cast
 
-from aiokafka.errors import CommitFailedError, IllegalStateError
+from aiokafka.errors import CommitFailedError, IllegalStateError, TopicAuthorizationFailedError
+from faust.exceptions import ConsumerNotStarted
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, AppT, ConsumerMessage, Message
 from faust.types.transports import ConsumerT, ProducerT, TPorTopicSet
@@ -30,6 +32,12 @@ _FETCH_MAX_WAIT_MS = 250
 # While every partition's queue is full, Faust's fetcher would sleep a second (engine-facts, B7).
 _QUEUE_FULL_PAUSE_S = 0.005
 
+# While recovery has not sought yet: a few round trips.
+_NOT_SOUGHT_PAUSE_S = 0.005
+
+# What crashed stops at once; until then nothing is polled again.
+_AFTER_CRASH_S = 1.0
+
 
 class Batch(NamedTuple):
     """The records of one poll of one partition."""
@@ -42,10 +50,23 @@ class Batch(NamedTuple):
     """aiokafka's ConsumerRecords, at least one."""
 
 
+class End(NamedTuple):
+    """Where a partition ends, as the broker said."""
+
+    offset: int
+    told_at: float
+    """When it said so, in seconds since the epoch."""
+
+
 class ConsumerThread(driver.AIOKafkaConsumerThread):
-    """The thread that polls and heartbeats."""
+    """The thread that polls and heartbeats.
+
+    Attributes:
+        stops: How often the flow was stopped, which is how each assignment anew begins.
+    """
 
     logger = FAUST_LOG
+    stops = 0
 
     def _create_worker_consumer(self, transport: driver.Transport) -> Any:
         consumer = super()._create_worker_consumer(transport)
@@ -73,6 +94,20 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             return False
         return True
 
+    async def _fetch_records(
+        self, consumer: Any, active_partitions: set[TP], timeout: float | None = None, max_records: int | None = None
+    ) -> Any:
+        stops = self.stops
+        records = await super()._fetch_records(consumer, active_partitions, timeout, max_records)
+        if stops == self.stops:
+            return records
+        # A poll goes on waiting while the partitions are assigned anew, and what it finds then is for nobody. Where
+        # recovery has sought already, the next poll would begin behind it.
+        for tp, polled in records.items():
+            if consumer._subscription.is_assigned(tp):
+                consumer._fetcher.seek_to(tp, polled[0].offset)
+        return {}
+
     @property
     def generation(self) -> int:
         """Of the group, as the broker last said; below 0 once it does not know this worker any more."""
@@ -82,6 +117,15 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         """Return the offset that the broker has as committed, or None."""
         found: int | None = await self.call_thread(self._ensure_consumer().committed, driver.ensure_aiokafka_TP(tp))
         return found
+
+    def end(self, tp: TP) -> End | None:
+        """Return where the partition ends, as the last fetch said; None where none said it yet."""
+        # Between two assignments aiokafka does not know the partition.
+        with contextlib.suppress(AssertionError, AttributeError, ConsumerNotStarted, IllegalStateError):
+            consumer, at = self._ensure_consumer(), driver.ensure_aiokafka_TP(tp)
+            offset, told_ms = consumer.highwater(at), consumer.last_poll_timestamp(at)
+            return None if offset is None or told_ms is None else End(offset, told_ms / 1000)
+        return None
 
     async def check_group(self) -> None:
         """Raise what ended aiokafka's part in the group: Faust never looks, and would hang for ever."""
@@ -110,6 +154,9 @@ class Consumer(driver.Consumer):
         super().__init__(*args, **kwargs)
         self._released: dict[TP, int] = {}
         self._follows: dict[TP, int] = {}
+        self._sought = False
+        self.polled_at: float | None = None
+        """When the last poll came back (`time.monotonic`), with records or without."""
 
     def _new_consumer_thread(self) -> ConsumerThread:
         return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
@@ -128,8 +175,12 @@ class Consumer(driver.Consumer):
         return self._committed_offset[tp] or 0
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Message]]:
-        """Yield one message for each partition's batch; those of changelogs one for each record."""
+        """Yield one message for each partition's batch.
+
+        Records of changelogs go to the table at once; Faust's recovery gets the last of them, to know how far it is.
+        """
         records, active = await self._wait_next_records(timeout)
+        self.polled_at = time.monotonic()
         if records is None or self.should_stop:
             return
         # aiokafka returns what the assignment of now has; while one is replaced the flow is stopped, and recovery seeks
@@ -141,8 +192,8 @@ class Consumer(driver.Consumer):
             if not (active is None or tp in active or tp in self._buffered_partitions):
                 continue
             if self._is_changelog_tp(tp):
-                for record in polled:
-                    yield tp, self._to_message(tp, record)
+                cast(Any, self.app).runs.read(polled)
+                yield tp, self._to_message(tp, polled[-1])
                 continue
             last = polled[-1]
             batch = Batch(generation, self._follows.get(tp), polled)
@@ -163,9 +214,27 @@ class Consumer(driver.Consumer):
         return message
 
     async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
-        # A copy: Faust pauses partitions in this very set while the poll waits, and where none is left aiokafka takes
-        # that for all, and goes on behind records that nobody gets.
-        return await super()._getmany(None if active_partitions is None else set(active_partitions), timeout)
+        # Recovery resumes the partitions of events before it seeks. A poll in between goes on where the last one before
+        # the assignment stopped, behind what was dropped then: a run's later event would be judged before an earlier
+        # one, and that one be skipped as seen.
+        # A copy, too: Faust pauses partitions in this very set while the poll waits, and where none is left aiokafka
+        # takes that for all, and goes on behind records that nobody gets.
+        active = {tp for tp in active_partitions or () if self._sought or self._is_changelog_tp(tp)}
+        if not active:
+            await self.sleep(_NOT_SOUGHT_PAUSE_S)
+            return {}
+        try:
+            return await super()._getmany(active, timeout)
+        except TopicAuthorizationFailedError as error:
+            # Faust would log it with a traceback and leave its tasks where they are.
+            await self.app.crash(error)
+            await self.sleep(_AFTER_CRASH_S)
+            return {}
+
+    def stop_flow(self) -> None:
+        super().stop_flow()
+        self._sought = False
+        self._thread.stops += 1
 
     async def perform_seek(self) -> None:
         await super().perform_seek()
@@ -174,6 +243,7 @@ class Consumer(driver.Consumer):
         if fresh:
             await self._thread.seek_to_beginning(*map(driver.ensure_aiokafka_TP, fresh))
         self._follows = {tp: offset for tp, offset in self._read_offset.items() if offset}
+        self._sought = True
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
         await super().on_partitions_revoked(revoked)
