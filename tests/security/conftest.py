@@ -129,6 +129,27 @@ class Secured:
             assert time.monotonic() < deadline and self.workers[-1].poll() is None, self.log
             time.sleep(0.1)
 
+    def wait_until_judging(self) -> None:
+        """Wait until an event of every partition is judged: then all of it is read."""
+        from loopwarden.client import Connection, event_producer, wait_until_judged
+        from loopwarden_schemas.codec import encode_event
+
+        everybody = Connection(self.broker.bootstrap_servers, self.topics.prefix)
+        with event_producer(everybody) as producer:
+            for number in range(20):
+                event = {"type": "run.started", "event_id": str(number), "run_id": f"run-{number}", "ts": 0}
+                producer.publish(f"run-{number}", encode_event(event), "an event of the test")
+        assert set(producer.ends) == {0, 1}
+        for partition, end in producer.ends.items():
+            assert wait_until_judged(everybody, partition, end - 1, HANG_S) is not None, self.log
+
+    def exit_code(self) -> int:
+        """How the worker ends by itself."""
+        try:
+            return self.workers[-1].wait(HANG_S)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"the worker goes on:\n{self.log}") from None
+
     def stop_worker(self) -> int:
         self.workers[-1].send_signal(signal.SIGTERM)
         return self.workers[-1].wait(HANG_S)

@@ -94,11 +94,11 @@ def test_a_worker_without_any_one_of_its_rights_says_which(secured: Any) -> None
 
 def test_a_worker_that_loses_a_right_stops_and_says_which(secured: Any) -> None:
     secured.grant("worker", "worker")
-    worker = secured.start_worker("worker", "SASL_SSL", "SCRAM-SHA-512")
-    secured.wait_for_log("ready, judging partitions")
+    secured.start_worker("worker", "SASL_SSL", "SCRAM-SHA-512")
+    secured.wait_until_judging()
     topic = secured.topics.events.name
     secured.revoke("worker", "Read", topic)
-    assert worker.wait(HANG_S) == 1
+    assert secured.exit_code() == 1
     assert "the worker stops: " in secured.log
     assert f"User:worker must have the right Read on topic {topic}: it has not" in secured.log
     assert f"--operation Read --topic {topic}" in secured.log
