@@ -10,7 +10,7 @@ CAN_COMPILE = command -v $${CC:-cc} >/dev/null && \
 	test -e "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compiled run test lint types unit compiled-unit schemas bench-judge bench-stream bench-gateway bench-sidecar lock clean
+.PHONY: help setup compiled run test lint types unit compiled-unit schemas bench-judge bench-stream bench-gateway bench-sidecar bench-state chaos lock clean
 
 help: ## Say what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,11 +74,25 @@ bench-gateway: $(READY) ## What gateway and guard add to a call, and what certai
 bench-sidecar: $(READY) ## Milliseconds of the sidecar's answers
 	$(BIN)/python tests/bench/bench_sidecar.py
 
+bench-state: $(READY) ## What the states of 100,000 runs cost, and whether memory stays level
+	$(BIN)/python tests/bench/bench_state.py
+
+SECONDS ?= 600
+chaos: $(READY) ## Break workers, brokers and topics under load for SECONDS, and compare with judging the log once (SEED=n)
+	$(BIN)/python -m tests.chaos.run --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+
 lock: $(READY) ## Resolve the dependencies anew into requirements/dev.txt
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.10 \
-		--extra worker --extra sidecar --extra local --group dev --custom-compile-command "make lock" \
-		pyproject.toml -o requirements/dev.txt
+		--extra worker --extra sidecar --extra local --extra rocksdb --group dev \
+		--custom-compile-command "make lock" pyproject.toml -o requirements/dev.txt
+	@# What the image has of it, and what builds it.
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.10 \
+		--constraints requirements/dev.txt --extra worker --extra sidecar --extra rocksdb \
+		--custom-compile-command "make lock" pyproject.toml -o requirements/image.txt
+	printf 'hatchling>=1.27\nmypy[mypyc]>=1.15\nsetuptools>=77\n' | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
+		--python-version 3.10 --constraints requirements/dev.txt --custom-compile-command "make lock" - \
+		-o requirements/build.txt
 
 clean: ## Remove what was set up and built
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
