@@ -19,10 +19,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from itertools import chain
 from pathlib import Path
 from random import Random
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from rich.console import Console
 from rich.table import Table
@@ -34,43 +33,25 @@ from loopwarden_schemas.topics import declared_topics
 from .audit import Audit
 from .disk import mounted
 from .evidence import keep_evidence
-from .faults import FAULTS, Fault
+from .faults import FAULTS
 from .fleet import Fleet
 from .load import Load
+from .plan import Plan
 from .scene import Journal, Scene
+from .schedule import episodes
 from .workload import deliveries
 
 _DISK_MB: Final = 4096
 _JUDGED_S: Final = 120.0
-_TWO_AT_ONCE: Final = 0.35
 
-
-class Plan(NamedTuple):
-    """What to run.
-
-    Attributes:
-        seconds: How long faults are injected; starting and the last check come on top.
-        seed: Decides the load, the order of the faults and their length. Moments still vary.
-        nodes: Brokers, 1 or 3.
-        workers: Workers, when nothing happens to their number.
-        partitions: Of the topics.
-        rate: Records a second.
-        session_seconds: After so long without a heartbeat a worker's partitions go to the others.
-        faults: Names of the faults to draw from; empty: all that are possible.
-        in_turn: Each of `faults` once, in this order, instead of drawing for so many seconds.
-        settings: Further settings of the workers, such as `STORE=rocksdb`.
-    """
-
-    seconds: float = 600
-    seed: int = 0
-    nodes: int = 3
-    workers: int = 2
-    partitions: int = 4
-    rate: float = 400
-    session_seconds: float = 6
-    faults: tuple[str, ...] = ()
-    in_turn: bool = False
-    settings: tuple[str, ...] = ()
+_OF_BROKERS: Final = (
+    "broker stops",
+    "broker kills",
+    "broker freezes",
+    "changelog refusals",
+    "changelog outages",
+    "full disks",
+)
 
 
 class ChaosFailed(Exception):
@@ -99,39 +80,34 @@ def run(plan: Plan, folder: Path, console: Console) -> dict[str, Any]:
             keep_evidence(folder / "evidence", scene, error)
             where = f"see {folder}: journal.txt, evidence/, the logs, brokers/"
             raise ChaosFailed(f"{type(error).__name__}: {error}\nseed {plan.seed} of {plan}\n{where}") from error
-        counts, checks = journal.counts, audit.checks
-        return {
-            "chaos": "ok",
-            "seed": plan.seed,
-            "seconds": round(time.monotonic() - began),
-            "nodes": plan.nodes,
-            "kills": counts["kills"],
-            "stops": counts["stops"],
-            "pauses": counts["pauses"],
-            "broker_faults": sum(count for name, count in counts.items() if name in _OF_BROKERS),
-            "faults": dict(sorted(counts.items())),
-            "workers_started": scene.fleet.started,
-            "workers_gave_up": scene.fleet.gave_up,
-            "rebalances": scene.fleet.rebalances,
-            "checks": audit.passed,
-            "events": checks.oracle.events,
-            "runs": checks.oracle.runs,
-            "verdicts": checks.verdicts,
-            "duplicates": checks.duplicates,
-            "missing": 0,
-            "invented": 0,
-            "dead_letters": checks.dead_letters,
-        }
+        return _result(plan, scene, audit, round(time.monotonic() - began))
 
 
-_OF_BROKERS: Final = (
-    "broker stops",
-    "broker kills",
-    "broker freezes",
-    "changelog refusals",
-    "changelog outages",
-    "full disks",
-)
+def _result(plan: Plan, scene: Scene, audit: Audit, seconds: int) -> dict[str, Any]:
+    counts, checks = scene.journal.counts, audit.checks
+    return {
+        "chaos": "ok",
+        "seed": plan.seed,
+        "seconds": seconds,
+        "nodes": plan.nodes,
+        "kills": counts["kills"],
+        "stops": counts["stops"],
+        "pauses": counts["pauses"],
+        "broker_faults": sum(count for name, count in counts.items() if name in _OF_BROKERS),
+        "faults": dict(sorted(counts.items())),
+        "workers_started": scene.fleet.started,
+        "workers_gave_up": scene.fleet.gave_up,
+        "rebalances": scene.fleet.rebalances,
+        "checks": audit.passed,
+        "events": checks.oracle.events,
+        "runs": checks.oracle.runs,
+        "verdicts": checks.verdicts,
+        "duplicates": checks.duplicates,
+        # Otherwise there were no result.
+        "missing": 0,
+        "invented": 0,
+        "dead_letters": checks.dead_letters,
+    }
 
 
 @contextmanager
@@ -175,7 +151,7 @@ def _break_things(plan: Plan, scene: Scene, audit: Audit) -> None:
     """One episode after the other: some faults, and then everything up to there has to be right."""
     random = Random(plan.seed)
     until = time.monotonic() + plan.seconds
-    for episode in _episodes(plan, scene, random):
+    for episode in episodes(plan, scene, random):
         if not plan.in_turn and time.monotonic() > until:
             return
         scene.journal.tell(f"-- {' and '.join(episode)}")
@@ -189,31 +165,6 @@ def _check(scene: Scene, audit: Audit) -> None:
         f"   judged after {waited:.1f} s and all as it must be: {audit.checks.oracle.events:,} events,"
         f" {audit.checks.verdicts:,} verdicts, {audit.checks.duplicates:,} duplicates"
     )
-
-
-def _episodes(plan: Plan, scene: Scene, random: Random) -> Iterator[list[str]]:
-    possible = {
-        name: fault
-        for name, fault in FAULTS.items()
-        if fault.nodes <= len(scene.cluster.node_ids) and (scene.disk is not None or not fault.needs_disk)
-    }
-    impossible = [name for name in plan.faults or FAULTS if name not in possible]
-    if impossible:
-        scene.journal.tell(f"not possible here: {', '.join(impossible)}")
-    if plan.in_turn:
-        yield from ([name] for name in plan.faults if name in possible)
-        return
-    drawn = {name: possible[name] for name in plan.faults or possible if name in possible}
-    # Each once, in any order; then as they are drawn.
-    first = random.sample(list(drawn), len(drawn))
-    for name in chain(first, iter(lambda: _draw(drawn, random), None)):
-        second = _draw(drawn, random)
-        fitting = second != name and not (drawn[second].of_brokers and drawn[name].of_brokers)
-        yield [name, second] if fitting and random.random() < _TWO_AT_ONCE else [name]
-
-
-def _draw(faults: dict[str, Fault], random: Random) -> str:
-    return random.choices(list(faults), [fault.weight for fault in faults.values()])[0]
 
 
 def _inject(scene: Scene, faults: Sequence[tuple[str, Random]]) -> None:
