@@ -1,8 +1,9 @@
 """`make bench-stream`: events through broker, worker and verdicts, beside a hand-written loop that does the same fold.
 
-Throughput: the topic is filled beforehand, one partition, 1,000 runs; from the first progress to the last. Latency: a
-worker that has caught up, 2,000 events a second, from produced to verdict consumed. Machines here are shared and noisy:
-quote the ratio.
+Throughput: the topic is filled beforehand, 1,000 runs; from the first progress to the last. One partition, beside the
+hand-written loop; then eight partitions with one worker and with two, beside the worker's rate on one. Latency: a
+worker that has caught up, one partition, 2,000 events a second, from produced to verdict consumed. Machines here are
+shared and noisy: quote the ratios.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from workload import RUNS, events
 from loopwarden.broker import LocalBroker, create_topics
 from loopwarden_schemas.codec import encode_event
 from loopwarden_schemas.policy import PolicyDocument
-from loopwarden_schemas.topics import Topics, declared_topics
+from loopwarden_schemas.topics import Topic, Topics, declared_topics, partition_for
 
 EVENTS = int(os.environ.get("BENCH_EVENTS", "500000"))
 LATENCY_SECONDS = int(os.environ.get("BENCH_LATENCY_SECONDS", "20"))
@@ -61,13 +62,16 @@ class Latency(NamedTuple):
 
 
 class Bench:
-    """One broker, one filled topic, and the passes over it."""
+    """One filled topic, and the passes over it."""
 
-    def __init__(self, servers: str, console: Console) -> None:
+    def __init__(self, servers: str, console: Console, prefix: str, partitions: int) -> None:
         self.servers = servers
         self.console = console
-        self.topics = declared_topics("bench-", partitions=1)
-        self.plain_topics = declared_topics("bench-plain-", partitions=1)
+        self.topics = declared_topics(prefix, partitions=partitions)
+        self.plain_topics = declared_topics(f"{prefix}plain-", partitions=partitions)
+        self._partitions = partitions
+        self._total = EVENTS + partitions
+        """With the `policy.applied` of each partition."""
 
     async def fill(self) -> None:
         for topics in (self.topics, self.plain_topics):
@@ -75,17 +79,19 @@ class Bench:
         producer = AIOKafkaProducer(bootstrap_servers=self.servers, max_batch_size=512 * 1024, acks=1)
         await producer.start()
         await apply_policy(producer, self.topics)
-        batch = producer.create_batch()
+        batches = {each: producer.create_batch() for each in range(self._partitions)}
         with Progress(console=self.console, transient=True) as progress:
             task = progress.add_task("filling the topic", total=EVENTS)
-            for number, event in enumerate(events(EVENTS - 1, "filled")):
+            for number, event in enumerate(events(EVENTS, "filled")):
                 key, value = event["run_id"].encode(), encode_event(event)
-                if batch.append(key=key, value=value, timestamp=None) is None:
-                    await producer.send_batch(batch, self.topics.events.name, partition=0)
-                    batch = producer.create_batch()
-                    batch.append(key=key, value=value, timestamp=None)
+                partition = partition_for(key, self._partitions)
+                if batches[partition].append(key=key, value=value, timestamp=None) is None:
+                    await producer.send_batch(batches[partition], self.topics.events.name, partition=partition)
+                    batches[partition] = producer.create_batch()
+                    batches[partition].append(key=key, value=value, timestamp=None)
                     progress.update(task, completed=number)
-            await producer.send_batch(batch, self.topics.events.name, partition=0)
+            for partition, batch in batches.items():
+                await producer.send_batch(batch, self.topics.events.name, partition=partition)
             await producer.stop()
 
     def worker(self) -> subprocess.Popen[bytes]:
@@ -103,34 +109,51 @@ class Bench:
             [sys.executable, PLAIN_LOOP, self.servers, self.topics.events.name, prefix, json.dumps(POLICY)]
         )
 
-    async def measure(self, process: subprocess.Popen[bytes], topics: Topics, what: str) -> Measured:
-        """Measure a process that writes its progress, until it has judged every event."""
+    async def measure(self, processes: list[subprocess.Popen[bytes]], topics: Topics, what: str) -> Measured:
+        """Measure processes that write their progress, until they have judged every event."""
         consumer = AIOKafkaConsumer(bootstrap_servers=self.servers)
         await consumer.start()
-        partition = TopicPartition(topics.progress.name, 0)
-        consumer.assign([partition])
-        await consumer.seek_to_beginning(partition)
+        partitions = [TopicPartition(topics.progress.name, each) for each in range(self._partitions)]
+        consumer.assign(partitions)
+        await consumer.seek_to_beginning(*partitions)
         begun: tuple[int, int, float] | None = None
         records_before = 0
+        judged_of: dict[int, int] = {}
+        verdicts_of: dict[int, int] = {}
         with Progress(console=self.console, transient=True) as bar:
-            task = bar.add_task(what, total=EVENTS)
+            task = bar.add_task(what, total=self._total)
             while True:
-                for records in (await consumer.getmany(partition, timeout_ms=100)).values():
+                for records in (await consumer.getmany(*partitions, timeout_ms=100)).values():
                     for record in records:
                         value = msgpack.unpackb(record.value)
-                        bar.update(task, completed=value["judged"])
-                        if begun is None and value["judged"] >= EVENTS * SKIPPED:
-                            begun = (value["judged"], record.timestamp, cpu_seconds(process.pid))
-                            records_before = await end(consumer, topics.changelog.name)
-                        if begun is not None and value["judged"] >= EVENTS:
-                            judged, seconds = EVENTS - begun[0], (record.timestamp - begun[1]) / 1000
-                            cpu = cpu_seconds(process.pid) - begun[2]
+                        judged_of[record.partition] = value["judged"]
+                        verdicts_of[record.partition] = value["verdicts"]
+                        total = sum(judged_of.values())
+                        bar.update(task, completed=total)
+                        if begun is None and total >= self._total * SKIPPED:
+                            begun = (total, record.timestamp, sum(map(cpu_seconds, processes)))
+                            records_before = await end(consumer, topics.changelog)
+                        if begun is not None and total >= self._total:
+                            judged, seconds = self._total - begun[0], (record.timestamp - begun[1]) / 1000
+                            cpu = sum(map(cpu_seconds, processes)) - begun[2]
                             await asyncio.sleep(1.5)  # The last checkpoint.
-                            written = await end(consumer, topics.changelog.name) - records_before
+                            written = await end(consumer, topics.changelog) - records_before
                             await consumer.stop()
-                            return Measured(judged / seconds, cpu / judged * 1e6, written / judged, value["verdicts"])
-                if process.poll() is not None:
-                    sys.exit(f"{what}: ended with {process.returncode}")
+                            verdicts = sum(verdicts_of.values())
+                            return Measured(judged / seconds, cpu / judged * 1e6, written / judged, verdicts)
+                for process in processes:
+                    if process.poll() is not None:
+                        sys.exit(f"{what}: ended with {process.returncode}")
+
+    async def pass_over(self, workers: int) -> Measured:
+        """Measure so many workers on the filled topic, all of them started and settled when it counts."""
+        processes = [self.worker() for _ in range(workers)]
+        measured = await self.measure(
+            processes, self.topics, f"throughput: {workers} workers, {self._partitions} partitions"
+        )
+        for process in processes:
+            stop(process)
+        return measured
 
     async def latency(self, process: subprocess.Popen[bytes], topics: Topics, what: str) -> Latency:
         """Measure a process that has caught up, over events produced one by one."""
@@ -164,11 +187,11 @@ class Bench:
                     for record in records:
                         produced = msgpack.unpackb(record.value)["ts"]
                         if first is None:
-                            first, cpu = now / 1e6, cpu_seconds(process.pid)
+                            first, cpu = now / 1e6, cpu_seconds(process)
                         bar.update(task, completed=now / 1e6 - first)
                         if produced / 1e6 > first + WARM_SECONDS:
                             milliseconds.append((now - produced) / 1000)
-        cpu = (cpu_seconds(process.pid) - cpu) / (time.time() - (first or 0))
+        cpu = (cpu_seconds(process) - cpu) / (time.time() - (first or 0))
         await consumer.stop()
         return Latency(len(milliseconds), percentile(milliseconds, 50), percentile(milliseconds, 99), cpu)
 
@@ -178,18 +201,18 @@ async def apply_policy(producer: AIOKafkaProducer, topics: Topics) -> None:
     number = (await producer.send_and_wait(topics.policies.name, record, partition=0)).offset
     digest = PolicyDocument.from_value(POLICY).digest
     event = {"type": "policy.applied", "event_id": "policy", "ts": 0, "number": number, "digest": digest}
-    await producer.send_and_wait(topics.events.name, encode_event(event), partition=0)
+    for partition in range(topics.events.partitions):
+        await producer.send_and_wait(topics.events.name, encode_event(event), partition=partition)
 
 
-async def end(consumer: AIOKafkaConsumer, topic: str) -> int:
-    partition = TopicPartition(topic, 0)
-    offset: int = (await consumer.end_offsets([partition]))[partition]
-    return offset
+async def end(consumer: AIOKafkaConsumer, topic: Topic) -> int:
+    partitions = [TopicPartition(topic.name, each) for each in range(topic.partitions)]
+    return sum((await consumer.end_offsets(partitions)).values())
 
 
-def cpu_seconds(pid: int) -> float:
+def cpu_seconds(process: subprocess.Popen[bytes]) -> float:
     """CPU seconds of a process so far, its threads included."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
@@ -206,7 +229,7 @@ def percentile(values: list[float], percent: int) -> float:
 
 
 async def main(console: Console, servers: str) -> dict[str, Any]:
-    bench = Bench(servers, console)
+    bench = Bench(servers, console, "bench-", 1)
     await bench.fill()
     measured, latencies = {}, {}
     for name, start, topics in (
@@ -214,7 +237,7 @@ async def main(console: Console, servers: str) -> dict[str, Any]:
         ("plain loop", bench.plain_loop, bench.plain_topics),
     ):
         process = start()
-        measured[name] = await bench.measure(process, topics, f"throughput: {name}")
+        measured[name] = await bench.measure([process], topics, f"throughput: {name}")
         stop(process)
     for name, start, topics in (
         ("worker", bench.worker, bench.topics),
@@ -224,6 +247,13 @@ async def main(console: Console, servers: str) -> dict[str, Any]:
         latencies[name] = await bench.latency(process, topics, f"latency: {name}")
         stop(process)
     worker, loop = measured.values()
+    eight = {}
+    for workers in (1, 2):
+        wide = Bench(servers, console, f"bench-{workers}-", 8)
+        await wide.fill()
+        eight[workers] = await wide.pass_over(workers)
+        if eight[workers].verdicts != worker.verdicts:
+            sys.exit(f"{workers} workers on eight partitions published {eight[workers].verdicts} verdicts")
     table = Table(title=f"{EVENTS:,} events of {RUNS:,} runs, one partition; latency at {RATE:,} events/s")
     for column in ("", "events/s", "CPU us/event", "states/event", "verdicts", "p50 ms", "p99 ms", "CPU"):
         table.add_column(column, justify="right" if column else "left")
@@ -239,6 +269,14 @@ async def main(console: Console, servers: str) -> dict[str, Any]:
             f"{latencies[name].cpu:.0%}",
         )
     console.print(table)
+    table = Table(title="eight partitions")
+    for column in ("", "events/s", "x one partition", "CPU us/event", "states/event"):
+        table.add_column(column, justify="right" if column else "left")
+    for workers, found in eight.items():
+        ratio = found.events_per_s / worker.events_per_s
+        cells = (f"{found.events_per_s:,.0f}", f"{ratio:.2f}", f"{found.cpu_us_per_event:.1f}")
+        table.add_row(f"{workers} worker{'s' * (workers > 1)}", *cells, f"{found.changelog_records_per_event:.3f}")
+    console.print(table)
     if worker.verdicts != loop.verdicts:
         sys.exit(f"the worker published {worker.verdicts} verdicts, the hand-written loop {loop.verdicts}")
     return {
@@ -249,7 +287,15 @@ async def main(console: Console, servers: str) -> dict[str, Any]:
                 "cpu_us_per_event": round(worker.cpu_us_per_event, 2),
                 "ratio_to_plain_loop": round(worker.events_per_s / loop.events_per_s, 3),
                 "changelog_records_per_event": round(worker.changelog_records_per_event, 4),
-            }
+            },
+            "8": {
+                f"workers_{workers}": {
+                    "events_per_s": round(found.events_per_s),
+                    "cpu_us_per_event": round(found.cpu_us_per_event, 2),
+                    "ratio_to_one_partition": round(found.events_per_s / worker.events_per_s, 3),
+                }
+                for workers, found in eight.items()
+            },
         },
         "latency_ms": {"p50": round(latencies["worker"].p50, 2), "p99": round(latencies["worker"].p99, 2)},
     }
