@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import secrets
+import tempfile
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
 
 if TYPE_CHECKING:
-    from loopwarden.broker import LocalBroker, LocalCluster
+    from loopwarden.broker import LocalCluster
     from loopwarden_schemas.topics import Topics
 
     from .secure_broker import SecureBroker
@@ -21,18 +25,60 @@ hypothesis.settings.register_profile("search", deadline=None, print_blob=True, m
 hypothesis.settings.load_profile("suite")
 
 
+@dataclass(frozen=True)
+class SharedBroker:
+    """The one Apache Kafka for all tests, whichever process started it."""
+
+    bootstrap_servers: str
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # kafka-python 3.0.12 reads its schemas with importlib.resources.read_text, which Python 3.11 and 3.12 deprecate.
     config.addinivalue_line("filterwarnings", "ignore:(read_text|open_text) is deprecated:DeprecationWarning")
+    if config.pluginmanager.hasplugin("dsession"):
+        config.pluginmanager.register(OneBrokerForAll(), "one broker for all")
+
+
+class OneBrokerForAll:
+    """With pytest-xdist the process that hands out the tests starts the broker, and tells the others where it is."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="loopwarden-tests-")
+        self._stack = ExitStack()
+        self._servers: str | None = None
+
+    def pytest_configure_node(self, node: Any) -> None:
+        from loopwarden.broker import LocalBroker
+
+        if self._servers is None:
+            broker = self._stack.enter_context(LocalBroker(Path(self._folder.name), port=0))
+            self._servers = broker.bootstrap_servers
+        node.workerinput["bootstrap_servers"] = self._servers
+
+    def pytest_unconfigure(self) -> None:
+        self._stack.close()
+        self._folder.cleanup()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # A file's tests share its fixtures, so they stay in one process; so do those that share a cluster of their own.
+    for item in items:
+        shared = next((each for each in ("secure_broker", "_cluster") if each in item.fixturenames), None)  # type: ignore[attr-defined]
+        item.add_marker(pytest.mark.xdist_group(shared or str(item.path)))
 
 
 @pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBroker]:
+def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedBroker]:
     """One Apache Kafka for all tests, on a port of its own. Tests keep apart by their topics' prefixes."""
     from loopwarden.broker import LocalBroker
 
+    told = getattr(request.config, "workerinput", {}).get("bootstrap_servers")
+    if told is not None:
+        yield SharedBroker(told)
+        return
     with LocalBroker(tmp_path_factory.mktemp("broker"), port=0) as broker:
-        yield broker
+        yield SharedBroker(broker.bootstrap_servers)
 
 
 @pytest.fixture(scope="session")
@@ -62,7 +108,7 @@ def cluster(_cluster: LocalCluster) -> LocalCluster:
 
 
 @pytest.fixture
-def topics(broker: LocalBroker, request: pytest.FixtureRequest) -> Topics:
+def topics(broker: SharedBroker, request: pytest.FixtureRequest) -> Topics:
     """The declared topics, created under a prefix of the test's own.
 
     With two partitions, or as many as the test says: `@pytest.mark.parametrize("topics", [4], indirect=True)`.
