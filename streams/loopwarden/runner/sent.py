@@ -7,7 +7,7 @@ from collections import deque
 from typing import Final
 
 from loopwarden.gateway import Receipt
-from loopwarden.gateway.errors import NotSent
+from loopwarden.gateway.errors import Spooled
 
 _MAX_RECEIPTS: Final = 4096
 """Remembered of a run while the broker is away; beyond them the oldest are forgotten."""
@@ -47,4 +47,4 @@ class Sent:
 
 
 def _is_lost(receipt: Receipt) -> bool:
-    return receipt.done and isinstance(receipt.error, NotSent)
+    return receipt.done and receipt.error is not None and not isinstance(receipt.error, Spooled)
