@@ -242,10 +242,10 @@ class Buffer:
                 return
             self._closed = True
             self._accept()
-            self._ended = True
-            left = [*self._on_the_way, *self._waiting]
-            self._on_the_way, self._bytes = {}, 0
-            self._waiting.clear()
+            on_the_way, self._on_the_way = self._on_the_way, {}
+            waiting, self._waiting = self._waiting, deque()
+            self._bytes, self._ended = 0, True
+            left = [*on_the_way, *waiting]
             kept = 0 if self._spool is None else self._leave_in_files(self._spool, left)
             self._in_files = 0
             for entry in left[kept:]:
@@ -329,8 +329,16 @@ class Buffer:
                     self._accepted_count += 1
                 self._arrived.popleft()
             self._arrived_bytes = 0
+            if self._ended:
+                self._drop_late()
         finally:
             self._is_accepting = False
+
+    def _drop_late(self) -> None:
+        """Drop what was placed while a signal handler closed everything."""
+        while self._waiting:
+            self._drop(self._waiting.popleft(), _CLOSED)
+        self._bytes = self._in_files = 0
 
     def _place(self, entry: Entry) -> None:
         if self._ended:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import atexit
+
+# Looking up a name imports it, in the sending thread: forked meanwhile, nobody there could import it any more.
+import encodings.idna  # noqa: F401
 import os
 import sys
 import time
