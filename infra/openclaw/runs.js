@@ -1,8 +1,13 @@
 // What the hooks say, as events of runs: in their order, each call once, and verdicts enforced.
 
+import { createHash } from "node:crypto";
+
 // Calls and runs whose end was never told; the oldest go first.
 const MAX_CALLS = 4096;
 const MAX_RUNS = 1024;
+
+// The sidecar reads 4 MiB at most, with the arguments. What is larger is told apart by its hash all the same.
+const MAX_OUTCOME_BYTES = 2 * 1024 * 1024;
 
 export class Runs {
   #sidecar;
@@ -36,11 +41,14 @@ export class Runs {
       remember(this.#calls, call.id, call, MAX_CALLS);
       const answer = await this.#inOrder(run, () => this.#sidecar.before(fields(call)));
       if (answer) {
-        run.aborted = answer.action === "abort" ? answer.message : undefined;
+        if (answer.action === "abort") run.aborted = answer.message;
+        // A person may have released it. A sidecar that has just started, and reads the verdicts still, cannot know.
+        else if (answer.joined !== false) run.aborted = undefined;
         call.refused = answer.action === "abort" || answer.action === "block";
         if (call.refused) return this.#refuse(run, answer.message);
-      } else if (run.aborted) {
-        // The sidecar is away, but what it said last stands.
+      }
+      if (run.aborted) {
+        // The sidecar is away or does not know yet, but what it said last stands.
         call.refused = true;
         return this.#refuse(run, run.aborted);
       }
@@ -199,9 +207,15 @@ function blocked(result) {
 
 function outcomeOf(result, isError) {
   if (result === undefined || result === null) return {};
-  if (!isError) return { result: { content: result.content, details: result.details } };
+  if (!isError) return { result: { content: sized(result.content), details: sized(result.details) } };
   const texts = (result.content ?? []).map((part) => part?.text).filter((text) => typeof text === "string");
-  return { error: texts.join("\n") };
+  return { error: sized(texts.join("\n")) };
+}
+
+function sized(value) {
+  const text = JSON.stringify(value);
+  if (text === undefined || Buffer.byteLength(text) <= MAX_OUTCOME_BYTES / 2) return value;
+  return `sha256 ${createHash("sha256").update(text).digest("hex")}, ${Buffer.byteLength(text)} bytes`;
 }
 
 function remember(map, key, value, most) {

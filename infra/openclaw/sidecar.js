@@ -8,6 +8,8 @@ const PAUSE_MS = 2000;
 // OpenClaw, when it starts, is busy for longer than a time-out. An interval that fires late fires once, so that
 // only time in which an answer could have been heard is counted.
 const SLICES = 5;
+// The sidecar takes no more.
+const MAX_CERTAIN = 60;
 
 export class Sidecar {
   #target;
@@ -26,8 +28,11 @@ export class Sidecar {
       : { host: hostname.replace(/^\[|\]$/g, ""), port: port || 80 };
     this.place = socket ?? url;
     this.#timeoutMs = timeoutMs;
-    this.#certain = certain;
+    this.#certain = Math.min(Math.max(certain, 0), MAX_CERTAIN);
     this.#logger = logger;
+    if (this.#certain !== certain) {
+      logger.warn(`loopwarden: certain: must be 0 to ${MAX_CERTAIN} seconds, got ${certain}: it is ${this.#certain}`);
+    }
     const secret = token ?? process.env.LOOPWARDEN_SIDECAR_TOKEN;
     if (secret) this.#headers.authorization = `Bearer ${secret}`;
   }

@@ -33,6 +33,37 @@ class Rude:
         raise RuntimeError("no")
 
 
+class Proxy:
+    """As frameworks make them for what is there only within a request."""
+
+    @property
+    def __class__(self) -> Any:
+        raise RuntimeError("outside of a request")
+
+    @__class__.setter
+    def __class__(self, value: Any) -> None: ...
+
+
+class RudeText(str):
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+    __repr__ = __str__
+
+
+class RudeError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+    __repr__ = __str__
+
+
+class Series(Enum):
+    PAIR = (1, object())
+
+
 def _nested(depth: int) -> Any:
     value: Any = 1
     for _ in range(depth):
@@ -41,7 +72,10 @@ def _nested(depth: int) -> Any:
 
 
 _itself: list[Any] = []
-_itself.append(_itself)
+_itself.extend([_itself] * 5)
+_everything: list[list[Any]] = [[] for _ in range(12)]
+for _each in _everything:
+    _each.extend(_everything)
 
 ODD = [
     math.nan,
@@ -57,11 +91,17 @@ ODD = [
     Point(1),
     object(),
     Rude(),
+    Proxy(),
+    {"user": [Proxy()]},
+    RudeText("x"),
+    RudeError(),
+    Series.PAIR,
     b"bytes",
     _nested(100),
     *(_nested(depth) for depth in (62, 63, 64, 65)),
     {"details": _nested(64)},
     _itself,
+    _everything,
 ]
 
 
@@ -71,8 +111,23 @@ def _read(writer: Writer, kind: str, **fields: Any) -> Any:
     return event
 
 
-@pytest.mark.parametrize("value", ODD, ids=lambda value: type(value).__name__)
-def test_odd_payloads_are_made_readable(value: Any) -> None:
+@pytest.mark.parametrize("number", range(len(ODD)), ids=lambda number: type(ODD[number]).__name__)
+def test_whatever_is_handed_over_can_be_asked_about(number: int) -> None:
+    value = ODD[number]  # pytest itself could not look at all of them
+    writer = Writer("full", MAX_PAYLOAD_BYTES, None)
+    name = "read" if value is _everything else value  # whose own text would take Python years
+    tool, args_hash = writer.signature(name, value)
+    event = _read(writer, "tool_call.started", tool=name, args=value, agent_id=name)
+    assert (event.tool, hash_call(event).args_hash) == (tool, args_hash)
+
+
+def test_a_series_that_is_an_enums_value_is_sent_as_one() -> None:
+    assert as_read(Series.PAIR).value == [1, "<object object>"]
+
+
+@pytest.mark.parametrize("number", range(len(ODD)), ids=lambda number: type(ODD[number]).__name__)
+def test_odd_payloads_are_made_readable(number: int) -> None:
+    value = ODD[number]
     for part in ("args", "result", "error"):
         for tool in ("t", "sessions_send"):
             event = _read(Writer("full", MAX_PAYLOAD_BYTES, None), "tool_call.finished", tool=tool, **{part: value})

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import subprocess
+import sys
+import threading
+import time
 from typing import Any
 
 import pytest
 
 from loopwarden.client import Connection
-from loopwarden.gateway import Gateway
+from loopwarden.gateway import AsyncGateway, Dropped, Gateway, Receipt
 from loopwarden.runner import CallBlocked, RunAborted, RunGuard
 from loopwarden_schemas.codec import decode_record
 from loopwarden_schemas.structs import ToolCallBlocked, ToolCallFinished
@@ -186,3 +191,180 @@ def test_a_killed_worker_changes_nothing(judging: Any, connection: Connection) -
 def test_certain_needs_a_gateway(connection: Connection) -> None:
     with pytest.raises(ValueError, match=r"^certain: must come with the gateway"):
         RunGuard(connection, certain=0.1)
+
+
+def _once(connection: Connection, times: int) -> list[str]:
+    """A process's whole life: it begins a run of an id that may have been used before, and finishes it."""
+    with Gateway(connection) as gateway, RunGuard(gateway=gateway) as guard, gateway.run("nightly") as run:
+        return ["block" if action == "block" else "made" for action in _repeat(guard.run(run), run, times)]
+
+
+def test_an_id_used_again_after_another_process_finished_its_run_is_not_bound_by_its_orders(
+    judging: Any, connection: Connection
+) -> None:
+    assert _once(connection, 6)[-1] == "block"
+    assert _once(connection, 6) == ["made"] * 4 + ["block"] * 2
+    judging.wait_until_judged()
+    assert _once(connection, 1) == ["made"]
+
+
+def test_an_id_used_again_in_one_process_is_not_bound_by_its_orders(judging: Any, connection: Connection) -> None:
+    with Gateway(connection) as gateway, RunGuard(gateway=gateway) as guard:
+        for _ in range(2):
+            with gateway.run("nightly") as run, guard.run(run) as guarded:
+                assert [action == "block" for action in _repeat(guarded, run, 5)] == [False] * 4 + [True]
+        # Without `run.started` the judge counts what comes, and judges nothing: nothing is blocked either.
+        guarded = guard.run(gateway.run("nightly"))
+        assert guarded.before_call("read", SAME, certain=HANG_S).action == "allow"
+
+
+def test_a_run_begun_again_in_its_middle_keeps_its_orders(judging: Any, connection: Connection) -> None:
+    with Gateway(connection) as gateway, RunGuard(gateway=gateway) as guard:
+        run = gateway.run("run")
+        run.begin()
+        assert _repeat(guard.run(run), run, 5)[-1] == "block"
+    with Gateway(connection) as gateway, RunGuard(gateway=gateway) as guard:
+        run = gateway.run("run")
+        guarded = guard.run(run)
+        run.begin()  # which to the judge changes nothing: nobody finished it
+        answer = guarded.before_call("read", SAME, certain=HANG_S)
+        assert (answer.action, answer.certain) == ("block", True)
+
+
+def test_a_run_that_is_guarded_twice_is_guarded_by_both(judging: Any, connection: Connection) -> None:
+    with Gateway(connection) as gateway, RunGuard(gateway=gateway) as guard, gateway.run() as run:
+        first, second = guard.run(run), guard.run(run)
+        assert _repeat(second, run, 5)[-1] == "block"
+        assert first.before_call("read", SAME, certain=HANG_S).action == "block"
+        second.close()
+        assert guard.stats.runs == 1
+        assert first.before_call("read", SAME, certain=HANG_S).action == "block"
+
+
+def test_what_was_dropped_is_not_waited_for(judging: Any, connection: Connection) -> None:
+    with Gateway(connection) as gateway, RunGuard(gateway=gateway, on_uncertain="block") as guard:
+        run = gateway.run()
+        guarded = guard.run(run)
+        _repeat(guarded, run, 4)
+        lost, silent = (Receipt(name, threading.Condition()) for name in ("lost", "silent"))
+        lost.settle(error=Dropped("there was no room"))
+        guarded.note_event("tool_call.started", lost)
+        assert guarded.before_call("write", SAME, certain=HANG_S).certain
+        # The broker has it, and did not say where.
+        silent.settle(partition=judging.partition(run.run_id), offset=None)
+        guarded.note_event("tool_call.started", silent)
+        answer = guarded.before_call("read", SAME, certain=HANG_S)
+        assert (answer.action, answer.certain) == ("block", True)
+        assert guard.stats.uncertain == 0
+
+
+class Hostile:
+    """As a proxy of werkzeug or django outside of what it stands for."""
+
+    @property
+    def __class__(self) -> Any:
+        raise RuntimeError("working outside of request context")
+
+    def __str__(self) -> str:
+        raise RuntimeError("working outside of request context")
+
+    __repr__ = __str__
+
+
+def test_nothing_of_ours_is_raised_at_an_agent_whatever_its_call_is(judging: Any, connection: Connection) -> None:
+    with Gateway(connection) as gateway, RunGuard(gateway=gateway) as guard, gateway.run() as run:
+        guarded = guard.run(run)
+        assert _repeat(guarded, run, 5)[-1] == "block"
+        hostile: Any = Hostile()
+        assert guarded.before_call("read", hostile).allowed
+        assert guarded.before_call(hostile, SAME).allowed
+        with guarded.call("write", hostile) as call:
+            call.result(hostile)
+            assert guarded.note_after(call) is None
+
+
+def test_for_asyncio_hundreds_wait_at_once_and_a_warning_comes_with_its_call(
+    judging: Any, connection: Connection
+) -> None:
+    async def agent() -> tuple[list[Any], list[str | None]]:
+        async with AsyncGateway(connection) as gateway:
+            with RunGuard(gateway=gateway) as guard:
+                runs = [gateway.run() for _ in range(200)]
+                guarded = [guard.run(run) for run in runs]
+                for _ in range(4):
+                    for run in runs:
+                        async with run.call("read", SAME) as call:
+                            call.result("the same")
+                answers = await asyncio.gather(
+                    *(each.before_call_async("read", SAME, certain=HANG_S) for each in guarded)
+                )
+                one, notes = gateway.run(), []
+                warned = guard.run(one)
+                for _ in range(3):
+                    async with one.call("read", SAME) as call:
+                        call.result("the same")
+                        notes.append(await warned.note_after_async(call, certain=HANG_S))
+                return answers, notes
+
+    answers, notes = asyncio.run(agent())
+    assert {(answer.action, answer.certain) for answer in answers} == {("block", True)}
+    assert [note is not None for note in notes] == [False, False, True]
+
+
+@pytest.mark.parametrize("steps", [25 * 3600, -10 * 86400])
+def test_a_clock_that_steps_forgets_no_order(
+    judging: Any, connection: Connection, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    told = time.time
+    with Gateway(connection) as gateway, RunGuard(gateway=gateway) as guard:
+        run = gateway.run("run")
+        guarded = guard.run(run)
+        assert _repeat(guarded, run, 5)[-1] == "block"
+        monkeypatch.setattr(time, "time", lambda: told() + steps)
+        answer = guarded.before_call("read", SAME, certain=HANG_S)
+        assert (answer.action, answer.certain) == ("block", True)
+        joined = guard.run("run").before_call("read", SAME, certain=HANG_S)
+        assert (joined.action, joined.certain) == ("block", True)
+    with Gateway(connection) as gateway, RunGuard(gateway=gateway) as guard:
+        joined = guard.run("run").before_call("read", SAME, certain=HANG_S)
+        assert (joined.action, joined.certain) == ("block", True)
+
+
+CHILD = """
+import os, sys
+from loopwarden.gateway import Gateway
+from loopwarden.runner import RunGuard
+
+with Gateway() as gateway, RunGuard(gateway=gateway) as guard:
+    run = gateway.run()
+    guarded = guard.run(run)
+    for _ in range(4):
+        guarded.before_call("read", {}, certain=60)
+        with run.call("read", {}) as call:
+            call.result("the same")
+    print(guarded.before_call("read", {}, certain=60).action, flush=True)
+    child = os.fork()
+    if child == 0:
+        answer = guarded.before_call("write", {}, certain=0)
+        print(answer.action, answer.certain, flush=True)
+        answer = guard.run(run.run_id).before_call("read", {}, certain=60)
+        print(answer.action, answer.certain, flush=True)
+        answer = guarded.before_call("read", {}, certain=60)
+        print(answer.action, answer.certain, flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+    answer = guarded.before_call("read", {}, certain=60)
+    print(answer.action, answer.certain, flush=True)
+"""
+
+
+def test_a_forked_process_reads_for_itself(judging: Any) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD],
+        env=judging.environment(),
+        capture_output=True,
+        text=True,
+        timeout=2 * HANG_S,
+        check=False,
+    )
+    assert done.stdout.splitlines() == ["block", "allow False", *["block True"] * 3], done.stderr

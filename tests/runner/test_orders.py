@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from loopwarden.gateway import Receipt
+from loopwarden.gateway import Dropped, Receipt
 from loopwarden.runner.orders import IDLE_S, Orders
 from loopwarden_schemas.structs import Verdict
 
@@ -114,6 +114,40 @@ def test_what_is_judged_of_a_run_before_its_end_places_no_order_after_it() -> No
     orders.apply(_verdict(1), 10)
     finished.settle(partition=0, offset=11, append_time=0)
     orders.apply(_verdict(2, scope="tool", args_hash=None), 10)
+    assert not orders.has_blocks
+    orders.apply(_verdict(1, begun=2000), 12)
+    assert orders.has_blocks
+
+
+def test_an_end_that_never_reached_the_log_ended_nothing() -> None:
+    orders = Orders()
+    orders.apply(_verdict(1), 10)
+    finished = _receipt(None)
+    orders.run_finished(finished)
+    assert not orders.has_blocks and orders.blocking("read", HASH) is None
+    finished.settle(error=Dropped("there was no room"))
+    orders.settle()
+    assert orders.blocking("read", HASH)
+
+
+def test_an_order_read_before_the_end_is_acknowledged_holds_where_its_cause_lies_behind_the_end() -> None:
+    orders = Orders()
+    finished = _receipt(None)
+    orders.run_finished(finished)
+    orders.apply(_verdict(1), 10)
+    orders.apply(_verdict(1, begun=2000, tool="write"), 12)
+    finished.settle(partition=0, offset=11, append_time=0)
+    orders.settle()
+    assert orders.blocking("write", HASH) and not orders.blocking("read", HASH)
+
+
+def test_an_end_acknowledged_without_its_offset_ends_what_was_judged_by_then() -> None:
+    orders = Orders()
+    orders.apply(_verdict(1), 10)
+    finished = _receipt(None)
+    orders.run_finished(finished)
+    finished.settle(partition=0, offset=None, append_time=0)
+    orders.settle()
     assert not orders.has_blocks
     orders.apply(_verdict(1, begun=2000), 12)
     assert orders.has_blocks

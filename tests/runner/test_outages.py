@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+import signal
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,3 +66,26 @@ def test_guard_and_gateway_outlive_their_broker(tmp_path: Path, strict: Any, ins
                         call.result("the same")
             assert [answer.action == "block" for answer in answers] == [False] * 4 + [True]
             assert all(answer.certain for answer in answers)
+
+
+def test_a_broker_that_hangs_is_away_until_it_answers_again(tmp_path: Path) -> None:
+    topics = declared_topics("own-", partitions=1)
+    with LocalBroker(tmp_path / "broker", port=0) as broker:
+        create_topics(broker.bootstrap_servers, topics)
+        with RunGuard(Connection(broker.bootstrap_servers, "own-")) as guard:
+            guarded = guard.run("run")
+            _until(lambda: guarded.joined)
+            assert broker._process is not None
+            broker._process.send_signal(signal.SIGSTOP)  # its port takes connections all the same
+            try:
+                _until(lambda: not guard.stats.connected)
+            finally:
+                broker._process.send_signal(signal.SIGCONT)
+            _until(lambda: guard.stats.connected)
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + HANG_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

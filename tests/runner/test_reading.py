@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from loopwarden.client import Connection
-from loopwarden.gateway import Gateway
+from loopwarden.gateway import Gateway, Receipt
 from loopwarden.runner import GuardedRun, RunGuard
 from loopwarden_schemas.codec import encode_verdict
 from loopwarden_schemas.digests import digest
@@ -104,6 +105,16 @@ def test_a_run_that_joins_changes_nothing_for_the_others(connection: Connection,
         _until(lambda: not first.before_call("write", SAME).allowed)
         _joined(guard.run("another", since=0))
         assert first.before_call("read", SAME).allowed and not first.before_call("write", SAME).allowed
+
+
+def test_a_new_run_that_is_guarded_late_is_read_back_to_its_start(connection: Connection, publish: Any) -> None:
+    begun = int(time.time() * 1000) - HOUR_MS
+    with Gateway(connection) as gateway, RunGuard(gateway=gateway) as guard:
+        run = gateway.run()
+        run.started = run.last = Receipt("e", threading.Condition())
+        run.started.settle(partition=0, offset=0, append_time=begun)
+        publish(replace(ORDER, run_id=run.run_id, begun=begun), begun + 1000)
+        assert _joined(guard.run(run)).before_call("read", SAME).action == "block"
 
 
 @pytest.mark.parametrize("topics", [6], indirect=True)

@@ -15,6 +15,8 @@ from loopwarden.sidecar import CannotListen, Listening, TokenMissing, WrongToken
 
 from .conftest import NOBODY
 
+SPOOL_AFTER_BYTES = 64 * 1024
+
 CALL = {"run_id": "r", "tool": "read"}
 
 
@@ -80,6 +82,45 @@ def test_a_socket_that_a_killed_one_left_is_taken_over_and_a_living_one_is_not(
     first.process.kill()
     first.process.wait()
     assert start("--unix", str(path), "--broker", NOBODY).post("/v1/calls/before", **CALL)["action"] == "allow"
+
+
+def test_one_that_ends_leaves_the_socket_of_its_successor(start: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    first = start("--unix", str(path), "--broker", NOBODY)
+    path.unlink()  # as a supervisor does that starts the next one before it ends this one
+    second = start("--unix", str(path), "--broker", NOBODY)
+    assert first.stop() == 0
+    assert second.post("/v1/calls/before", **CALL)["action"] == "allow"
+
+
+def test_one_that_is_stopped_as_soon_as_it_listens_ends(start: Callable[..., Any]) -> None:
+    for _ in range(3):
+        assert start("--broker", NOBODY).stop() == 0
+
+
+def test_a_folder_for_the_spool_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    folder = str(tmp_path / "file" / "spool")
+    command = [sys.executable, "-m", "loopwarden.cli", "sidecar", "--port", "0", "--spool-dir", folder]
+    ended = subprocess.run([*command, "--broker", NOBODY], capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(f"loopwarden: --spool-dir {folder}: must be a folder that can be written: ")
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_of_the_events_that_wait_for_the_broker_most_lie_in_files_when_it_is_killed(
+    start: Callable[..., Any], tmp_path: Path
+) -> None:
+    spool = tmp_path / "spool"
+    sidecar = start("--broker", NOBODY, "--spool-dir", str(spool))
+    for number in range(40):
+        sidecar.post(
+            "/v1/events", type="tool_call.started", run_id="r", tool="read", args={"n": number, "x": "x" * 8192}
+        )
+    sidecar.process.kill()
+    sidecar.process.wait()
+    held = sum(file.stat().st_size for file in spool.rglob("*") if file.is_file())
+    assert held >= 40 * 8192 - SPOOL_AFTER_BYTES
 
 
 def test_a_port_that_is_taken_is_told(start: Callable[..., Any]) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+
+from .conftest import NOBODY
 
 KINDS = "'run.started', 'tool_call.started', 'tool_call.finished', 'tool_call.blocked', 'compaction', 'run.finished'"
 
@@ -72,6 +76,15 @@ def test_a_body_that_is_too_large_is_not_read(alone: Any) -> None:
     assert (status, problem) == (413, {"error": "the body must be at most 4194304 bytes"})
 
 
+def test_a_body_in_chunks_that_is_too_large_is_told_as_one_with_its_length(alone: Any) -> None:
+    connection = alone.connect()
+    headers = {"Content-Type": "application/json"}
+    connection.request("POST", "/v1/calls/before", iter([b" " * 2**20] * 5), headers, encode_chunked=True)
+    response = connection.getresponse()
+    assert (response.status, json.loads(response.read())["error"]) == (413, "the body must be at most 4194304 bytes")
+    connection.close()
+
+
 def test_an_unknown_path_or_run_is_not_found(alone: Any) -> None:
     assert alone.request("GET", "/v1/nothing")[0] == 404
     status, problem = alone.request("GET", "/v1/runs/unheard-of")
@@ -87,7 +100,7 @@ def test_a_web_page_cannot_speak_to_it_under_a_name_that_it_made_mean_loopback(a
 def test_while_the_broker_is_away_calls_are_allowed_and_counted(alone: Any) -> None:
     before = alone.request("GET", "/healthz")[1]
     answer = alone.post("/v1/calls/before", **CALL, certain=0.05)
-    assert (answer["action"], answer["certain"]) == ("allow", False)
+    assert (answer["action"], answer["certain"], answer["joined"]) == ("allow", False, False)
     assert alone.post("/v1/calls/after", **CALL, call_id=answer["call_id"], result="x") == {
         "note": None,
         "verdict_id": None,
@@ -121,6 +134,15 @@ def test_the_document_tells_what_each_route_takes_and_answers(alone: Any) -> Non
         ("get", "/v1/runs/{run_id}"): (None, {"200": f"{of}RunNow"}),
         ("get", "/healthz"): (None, {"200": f"{of}Health"}),
     }
+
+
+def test_the_document_says_who_may_come_in(alone: Any, start: Callable[..., Any]) -> None:
+    guarded = start("--broker", NOBODY, LOOPWARDEN_SIDECAR_TOKEN="t")
+    for sidecar, needed in ((alone, [{}, {"token": []}]), (guarded, [{"token": []}])):
+        document = sidecar.request("GET", "/openapi.json")[1]
+        assert document["components"]["securitySchemes"] == {"token": {"type": "http", "scheme": "bearer"}}
+        assert document["security"] == needed
+        assert document["paths"]["/healthz"]["get"]["security"] == []
 
 
 def test_the_document_names_what_each_event_needs_and_no_more_is_needed(alone: Any) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .conftest import NOBODY
+
 EXAMPLE = Path(__file__).parents[2] / "infra" / "examples" / "sidecar.sh"
 
 CALL = {"run_id": "looper", "tool": "read", "args": {"path": "/x"}, "certain": 30}
@@ -75,6 +77,14 @@ def test_an_abort_refuses_every_call_and_outlives_the_sidecar(
     assert another.post("/v1/calls/before", run_id="looper", tool="other", certain=30)["action"] == "abort"
 
 
+def test_an_id_that_is_used_again_is_not_bound_by_what_the_finished_run_was_told(sidecar: Any) -> None:
+    for _ in range(2):
+        sidecar.post("/v1/events", type="run.started", run_id="looper")
+        assert [made(sidecar, number)[0] == "block" for number in range(5)] == [False] * 4 + [True]
+        sidecar.post("/v1/events", type="run.finished", run_id="looper")
+    assert sidecar.post("/v1/calls/before", **CALL)["action"] == "allow"
+
+
 def test_the_example_of_twenty_lines_of_shell_is_warned_and_refused(sidecar: Any) -> None:
     environment = {**os.environ, "LOOPWARDEN_SIDECAR_URL": sidecar.place}
     ended = subprocess.run([EXAMPLE, "from-shell", "5"], env=environment, capture_output=True, text=True, timeout=60)
@@ -83,3 +93,18 @@ def test_the_example_of_twenty_lines_of_shell_is_warned_and_refused(sidecar: Any
     assert lines[:2] == ["1 read, ", "2 read, "]
     assert lines[2].startswith("3 read, `read` was called 2 times with the same arguments")
     assert lines[4].startswith("5 refused: `read` was called 4 times with the same arguments")
+
+
+def test_the_example_goes_on_without_a_sidecar_and_says_so() -> None:
+    environment = {**os.environ, "LOOPWARDEN_SIDECAR_URL": "http://127.0.0.1:9"}
+    ended = subprocess.run([EXAMPLE, "from-shell", "3"], env=environment, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout.splitlines()) == (0, ["1 read, ", "2 read, ", "3 read, "])
+    assert "curl" in ended.stderr
+
+
+def test_the_example_goes_on_with_a_wrong_token(start: Callable[..., Any]) -> None:
+    guarded = start("--broker", NOBODY, LOOPWARDEN_SIDECAR_TOKEN="t")
+    environment = {**os.environ, "LOOPWARDEN_SIDECAR_URL": guarded.place, "LOOPWARDEN_SIDECAR_TOKEN": "guess"}
+    ended = subprocess.run([EXAMPLE, "from-shell", "2"], env=environment, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout.splitlines()) == (0, ["1 read, ", "2 read, "])
+    assert "401" in ended.stderr

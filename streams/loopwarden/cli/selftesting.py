@@ -16,7 +16,18 @@ from loopwarden_schemas.structs import PolicyApplied, Verdict
 from loopwarden_schemas.topics import partition_for
 from loopwarden_schemas.verdicts import RULES_VERSION
 
-_POLICY: Final = {"enabled": True, "historySize": 10, "warningThreshold": 2, "criticalThreshold": 3}
+_POLICY: Final = {
+    "enabled": True,
+    "historySize": 10,
+    "warningThreshold": 2,
+    "criticalThreshold": 3,
+    "unknownToolThreshold": 10,
+    "globalCircuitBreakerThreshold": 30,
+    "detectors": {"genericRepeat": True, "knownPollNoProgress": True, "pingPong": True},
+    "postCompactionGuard": {"windowSize": 3},
+}
+"""All of it, whatever the fleet's policy is: the verdicts must be those that are computed here."""
+
 _TOOL: Final = "loopwarden_selftest"
 _POLL_S: Final = 0.05
 
@@ -35,7 +46,7 @@ def send_a_loop(connection: Connection, timeout: float) -> int:
         ClusterError: the broker is not there, or did not acknowledge the loop.
     """
     run_id = f"loopwarden-selftest-{uuid.uuid4()}"
-    events: list[Mapping[str, Any]] = list(_loop(run_id))
+    events: list[Mapping[str, Any]] = list(loop_of(run_id))
     missing = {verdict.verdict_id: verdict for verdict in _judged_here(events)}
     with (
         following(connection, connection.topics().verdicts.name) as follower,
@@ -71,7 +82,7 @@ def send_a_loop(connection: Connection, timeout: float) -> int:
     return 1
 
 
-def _loop(run_id: str) -> Iterator[dict[str, Any]]:
+def loop_of(run_id: str) -> Iterator[dict[str, Any]]:
     """The events of a run that makes the same call until it is blocked, tries once more, and ends."""
     calls: list[dict[str, Any]] = []
     for number in range(4):

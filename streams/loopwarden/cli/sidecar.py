@@ -41,7 +41,11 @@ def sidecar(
     ] = Payload.full,
     spool_dir: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="While the broker is away events go to files here, and are sent later."),
+        typer.Option(
+            metavar="DIR",
+            help="While the broker is away events go to files here, and are sent later, also by the next sidecar with"
+            " this folder. 64 KiB wait in memory first: they are lost where it is killed.",
+        ),
     ] = None,
     broker: Broker = None,
     prefix: Prefix = None,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
+import threading
 from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Concatenate, Final, ParamSpec
 
+from loopwarden.gateway.buffer import Buffer
 from loopwarden.gateway.gateway import Gateway
 from loopwarden.gateway.receipts import Receipt
-from loopwarden.gateway.run import Call, Run
+from loopwarden.gateway.run import Call, Run, is_interrupt
 from loopwarden.gateway.stats import GatewayStats
 
 P = ParamSpec("P")
@@ -57,18 +60,30 @@ class AsyncGateway:
         return AsyncRun(self, self.gateway.run(run_id, **fields))
 
     async def room(self) -> None:
-        """Wait while the buffer is full and the gateway is to block then."""
+        """Wait while the buffer is full and the gateway is to block then, or for `max_block_s`."""
         buffer = self.gateway.buffer
         if buffer.blocks_when_full and buffer.is_full:
-            await asyncio.to_thread(buffer.wait_for_room)
+            await _until(buffer, lambda: not buffer.is_full, buffer.max_block_s)
 
     async def flush(self, timeout: float | None = 10.0) -> bool:
         """Wait at most so many seconds until the broker has everything; return whether it has."""
-        return await asyncio.to_thread(self.gateway.flush, timeout)
+        buffer = self.gateway.buffer
+        return await _until(buffer, lambda: buffer.is_empty, timeout)
 
     async def close(self, timeout: float = _CLOSE_S) -> None:
         """See `Gateway.close`."""
-        await asyncio.to_thread(self.gateway.close, timeout)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        await self.flush(timeout)
+        closed = loop.create_future()
+
+        def close() -> None:
+            self.gateway.close(max(0.0, deadline - loop.time()))
+            _call_in(loop, closed)
+
+        # A thread of its own: those of the loop may all be taken by the agent.
+        threading.Thread(target=close, name="loopwarden gateway closes", daemon=True).start()
+        await closed
 
     async def __aenter__(self) -> AsyncGateway:
         return self
@@ -77,6 +92,31 @@ class AsyncGateway:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.close()
+
+
+async def _until(buffer: Buffer, holds: Callable[[], bool], timeout: float | None) -> bool:
+    """Wait until it holds, at most so many seconds; return whether it does."""
+    loop = asyncio.get_running_loop()
+    deadline = None if timeout is None else loop.time() + timeout
+    while not holds():
+        moved = loop.create_future()
+        left = None if deadline is None else deadline - loop.time()
+        if left is not None and left <= 0:
+            return False
+        with buffer.watching(holds, functools.partial(_call_in, loop, moved)):
+            await asyncio.wait([moved], timeout=left)
+    return True
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, awaited: asyncio.Future[None]) -> None:
+    """Let the future be done, from whatever thread."""
+
+    def done() -> None:
+        if not awaited.done():
+            awaited.set_result(None)
+
+    with contextlib.suppress(RuntimeError):  # nobody waits in a loop that is closed
+        loop.call_soon_threadsafe(done)
 
 
 class AsyncRun:
@@ -113,7 +153,8 @@ class AsyncRun:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self._gateway.room()
+        if not is_interrupt(error):
+            await self._gateway.room()
         self.run.__exit__(kind, error, traceback)
 
 
@@ -135,5 +176,6 @@ class AsyncCall:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self._gateway.room()
+        if not is_interrupt(error):
+            await self._gateway.room()
         self.call.__exit__(kind, error, traceback)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
+import functools
 import logging
+import threading
 import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,14 +17,16 @@ from loopwarden.client.settings import Connection
 from loopwarden.gateway.buffer import Buffer, WhenAway
 from loopwarden.gateway.errors import Refused
 from loopwarden.gateway.ids import new_id
+from loopwarden.gateway.payloads import safe_name, safe_text
+from loopwarden.gateway.process import end_with_process, gateways
 from loopwarden.gateway.receipts import Receipt
 from loopwarden.gateway.run import Run
 from loopwarden.gateway.sender import Sender
+from loopwarden.gateway.spool import Spool
 from loopwarden.gateway.stats import GatewayStats
 from loopwarden.gateway.writer import MAX_PAYLOAD_BYTES, Arguments, PayloadMode, Redact, Writer
 
 _CLOSE_S: Final = 5.0
-_AT_EXIT_S: Final = 2.0
 
 Listener = Callable[[str, str, Receipt], None]
 """`listener(type, run_id, receipt)`, called for every event in the thread that sends it."""
@@ -36,7 +39,9 @@ class Gateway:
 
     Nothing here waits for the broker, unless `when_away="block"` and the buffer is full, and no exception of ours
     reaches the caller unless `strict`: errors are logged (`loopwarden.gateway`) and counted in `stats`. Each event has
-    an id that survives whatever resending; per run, events come in the order in which they were sent.
+    an id that survives whatever resending; per run, events come in the order in which they were sent. A gateway that is
+    not closed still sends what waits, for at most 2 s at the end of the process. In a forked process it begins afresh,
+    with the next event there: with its own connection, `source` and folder in the spool, and without what waits.
     """
 
     def __init__(
@@ -70,6 +75,7 @@ class Gateway:
             when_away: When the buffer is full, since the broker is away or too slow: `drop_oldest` and count, `block`
                 the caller (at most `max_block_s`, then the event is dropped), or `spool` to files.
             max_buffer_bytes: Events that may wait in memory.
+            max_block_s: With `block`; default: as long as it takes.
             spool_dir: With `spool`: the files' folder. What is left there is sent by the next gateway with the folder.
             strict: Raise our own errors.
 
@@ -90,17 +96,36 @@ class Gateway:
         self._strict = strict
         self._failed = 0
         self._listeners: list[Listener] = []
-        self._writer = Writer(payload, max_payload_bytes, redact)
-        folder = None if spool_dir is None else (Path(spool_dir), f"gateway-{self._writer.source}")
-        self._buffer = Buffer(when_away, max_buffer_bytes, folder, max_block_s=max_block_s, blocks=_blocks)
+        spool = None if spool_dir is None else Spool(Path(spool_dir))
+        try:
+            if spool is not None:
+                spool.open()
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise ValueError(
+                f"spool_dir: must be a folder that can be written, got {str(spool_dir)!r}: {why}"
+            ) from error
+
+        def buffer(spool: Spool | None) -> Buffer:
+            return Buffer(when_away, max_buffer_bytes, spool, max_block_s=max_block_s, blocks=_blocks)
+
+        self._new_writer = functools.partial(Writer, payload, max_payload_bytes, redact)
+        self._new_buffer = buffer
+        self._writer = self._new_writer()
+        self._buffer = buffer(spool)
         self._sender = Sender(self.connection, self._buffer)
-        self._sender.start()
-        atexit.register(_close_at_exit, weakref.ref(self))
+        self._abandoned = weakref.finalize(self, self._sender.abandon)
+        self._abandoned.atexit = False
+        self._closed = self._begun = False
+        self._beginning = threading.RLock()
+        gateways.add(self)
+        self._begin()
 
     @property
     def stats(self) -> GatewayStats:
         """What was done so far."""
         buffer, writer = self._buffer, self._writer
+        buffer.accept()
         return GatewayStats(
             sent=buffer.sent,
             acknowledged=buffer.acknowledged_count,
@@ -141,8 +166,9 @@ class Gateway:
             cause: Why it begins.
             policy: A `loopDetection` block laid over the fleet's, for this run.
         """
-        given = run_id or f"run-{new_id()}"
-        return Run(self, given, agent_id, session_id, parent_run_id, cause, policy, is_new=not run_id)
+        given = run_id if type(run_id) is str else safe_name(run_id)
+        run_id = given or f"run-{new_id()}"
+        return Run(self, run_id, agent_id, session_id, parent_run_id, cause, policy, is_new=not given)
 
     def run_started(self, /, run_id: str, **fields: Any) -> Receipt:
         """Send `run.started`, with any of `agent_id`, `session_id`, `parent_run_id`, `cause`, `policy`."""
@@ -208,24 +234,30 @@ class Gateway:
         """Send `run.finished`: no call of this run follows."""
         return self.send({**fields, "type": "run.finished", "run_id": run_id, "reason": reason})
 
-    def send(self, event: Mapping[str, Any], arguments: Arguments | None = None) -> Receipt:
+    def send(self, event: Mapping[str, Any], arguments: Arguments | None = None, *, wait: bool = True) -> Receipt:
         """Send any event of the contract, given by its fields: what everything above comes down to.
 
         Args:
             event: `type`, `run_id`, and what the type has; `event_id` and `ts` where it has its own. `args`, `result`
                 and `error` may hold anything.
             arguments: What `arguments` returned for the call.
+            wait: With `when_away="block"`: False where the caller has no time. The event is kept though all is full.
 
         Returns:
             A receipt: partition and offset, once the broker has the event.
         """
         try:
+            if not self._begun:
+                self._begin()
             written = self._writer.write(event, arguments)
-            receipt = self._buffer.put(written.event_id, written.run_id.encode(), written.record)
+            receipt = self._buffer.put(written.event_id, written.run_id.encode(), written.record, wait=wait)
+        except Exception as error:
+            return self._spared(error)
+        try:
             for listener in self._listeners:
                 listener(str(event["type"]), written.run_id, receipt)
         except Exception as error:
-            return self._spared(error)
+            self._spared(error)
         return receipt
 
     def arguments(self, tool: str, args: Any, known_poll: bool | None = None) -> Arguments | None:
@@ -254,9 +286,35 @@ class Gateway:
 
     def close(self, timeout: float = _CLOSE_S) -> None:
         """Wait at most so many seconds for what waits, then end: what is left is spooled, or dropped and counted."""
-        self._buffer.wait_until_empty(timeout)
+        self._closed = True
         self._sender.close(timeout)
-        self._buffer.close()
+
+    def begin_afresh(self) -> None:
+        """Begin again, in a process that was forked: whatever there was is the parent's. (`process` calls it.)"""
+        # Whoever held a lock is not in this process.
+        self._beginning = threading.RLock()
+        buffer, partitions = self._buffer, self._sender.partitions
+        buffer.leave_to_parent()
+        self._failed = 0
+        self._writer = self._new_writer()
+        self._buffer = self._new_buffer(None if buffer.spool_folder is None else Spool(buffer.spool_folder))
+        self._sender = Sender(self.connection, self._buffer)
+        self._sender.partitions = partitions
+        self._abandoned.detach()
+        self._abandoned = weakref.finalize(self, self._sender.abandon)
+        self._abandoned.atexit = False
+        self._begun = False
+        if self._closed:
+            self._buffer.close()
+
+    def _begin(self) -> None:
+        """Begin to send."""
+        with self._beginning:
+            if not self._begun and not self._closed:
+                self._begun = True
+                end_with_process()
+                self._buffer.open()
+                self._sender.start()
 
     def __enter__(self) -> Gateway:
         return self
@@ -270,13 +328,8 @@ class Gateway:
         if self._strict:
             raise error
         self._failed += 1
-        logger.warning("an event was not sent: %s", str(error))
+        problem = safe_text(error)
+        logger.warning("an event was not sent: %s", problem)
         receipt = Receipt("", self._buffer.moved)
-        receipt.settle(error=Refused(str(error)))
+        receipt.settle(error=Refused(problem))
         return receipt
-
-
-def _close_at_exit(gateway: weakref.ref[Gateway]) -> None:
-    found = gateway()
-    if found is not None:
-        found.close(_AT_EXIT_S)

@@ -23,6 +23,9 @@ from loopwarden_schemas.events import CONTROL_CHARACTER, MAX_NAME_BYTES
 _SAFE_NESTING: Final = MAX_NESTING - 2
 """An outcome is hashed inside an array of its own, and its parts inside that."""
 
+_MOST_PARTS: Final = 100_000
+"""So many parts of an odd payload are looked at: objects that lead to one another have endlessly many."""
+
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 """Where an object lies in memory differs between two that are otherwise the same."""
 
@@ -59,14 +62,14 @@ def as_read(value: Any, deeper: int = 0) -> Payload:
         plain = _decoder.decode(wire)
         return Payload(plain, len(wire), _digest(plain, deeper))
     except Exception:  # whatever an agent's objects do
-        wire = _encoder.encode(_safe(value, _SAFE_NESTING))
+        wire = _encoder.encode(_Replacing().safe(value, _SAFE_NESTING))
         plain = _decoder.decode(wire)
         return Payload(plain, len(wire), _digest(plain, deeper), changed=True)
 
 
 def safe_text(value: Any) -> str:
     """Return text that UTF-8 can hold."""
-    text = value if type(value) is str else str(value)
+    text = value if type(value) is str else _text(value)
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -103,15 +106,73 @@ def error_of(error: BaseException) -> dict[str, str]:
     return {"name": type(error).__name__, "message": message}
 
 
+def _text(value: Any) -> str:
+    try:
+        # A text of a class of its own may say anything of itself.
+        return str.__str__(str(value))
+    except Exception:  # whatever an agent's objects do
+        return _named(value)
+
+
 def _digest(value: Any, deeper: int) -> str:
     for _ in range(deeper):
         value = [value]
     return digest(value)
 
 
-def _safe(value: Any, depth: int) -> Any:
-    if isinstance(value, Enum):
-        value = value.value
+class _Replacing:
+    """Of one payload: what no reader could read is replaced by something near."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_PARTS
+        self._around: set[int] = set()
+        """The containers that the part lies in: one of them within it would lead round and round."""
+
+    def safe(self, value: Any, depth: int) -> Any:
+        self._left -= 1
+        try:
+            if isinstance(value, Enum):
+                value = value.value
+            plain = _plain(value)
+            if plain is not _NOT_PLAIN:
+                return plain
+            if self._left < 0 or id(value) in self._around:
+                return _named(value)
+            if depth == 0:
+                return _shown(value)
+            self._around.add(id(value))
+            try:
+                return self._inside(value, depth - 1)
+            finally:
+                self._around.discard(id(value))
+        except Exception:  # an object that cannot even be looked at, or changes meanwhile
+            return _named(value)
+
+    def _inside(self, value: Any, depth: int) -> Any:
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        elif callable(getattr(value, "model_dump", None)) and not isinstance(value, type):
+            value = value.model_dump()  # pydantic's
+        if isinstance(value, Mapping):
+            found: dict[str, Any] = {}
+            for key, item in value.items():
+                name = safe_text(key) if isinstance(key, (str, int, float)) or key is None else _shown(key)
+                while name in found:  # 1 and "1" are two keys
+                    name += "'"
+                found[name] = self.safe(item, depth)
+            return found
+        if isinstance(value, (set, frozenset)):
+            return sorted((self.safe(item, depth) for item in value), key=digest)
+        if isinstance(value, (list, tuple)):
+            return [self.safe(item, depth) for item in value]
+        return _shown(value)
+
+
+_NOT_PLAIN: Final = object()
+
+
+def _plain(value: Any) -> Any:
+    """Return a part that has no parts as a reader can read it."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -122,32 +183,7 @@ def _safe(value: Any, depth: int) -> Any:
         return float(value) if math.isfinite(value) else str(float(value))
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
-    if depth == 0:
-        return _shown(value)
-    try:
-        return _inside(value, depth - 1)
-    except Exception:  # an object that cannot even be looked at, or changes meanwhile
-        return f"<{type(value).__name__}>"
-
-
-def _inside(value: Any, depth: int) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    elif callable(getattr(value, "model_dump", None)) and not isinstance(value, type):
-        value = value.model_dump()  # pydantic's
-    if isinstance(value, Mapping):
-        found: dict[str, Any] = {}
-        for key, item in value.items():
-            name = safe_text(key) if isinstance(key, (str, int, float)) or key is None else _shown(key)
-            while name in found:  # 1 and "1" are two keys
-                name += "'"
-            found[name] = _safe(item, depth)
-        return found
-    if isinstance(value, (set, frozenset)):
-        return sorted((_safe(item, depth) for item in value), key=digest)
-    if isinstance(value, (list, tuple)):
-        return [_safe(item, depth) for item in value]
-    return _shown(value)
+    return _NOT_PLAIN
 
 
 def _big(value: int) -> float | str:
@@ -162,4 +198,8 @@ def _shown(value: Any) -> str:
     try:
         return _ADDRESS.sub("", safe_text(repr(value)))
     except Exception:
-        return f"<{type(value).__name__}>"
+        return _named(value)
+
+
+def _named(value: Any) -> str:
+    return f"<{type(value).__name__}>"

@@ -88,10 +88,11 @@ class Receipt:
 
     def on_done(self, callback: Callable[[], None]) -> None:
         """Call this once it is settled, at once where it is; in the gateway's thread, so it must be quick."""
-        with self._moved:
-            if not self.done:
-                self._callbacks.append(callback)
-                return
+        if not self.done:
+            with self._moved:
+                if not self.done:
+                    self._callbacks.append(callback)
+                    return
         callback()
 
     def settle(
@@ -102,13 +103,19 @@ class Receipt:
         append_time: int | None = None,
         error: GatewayError | None = None,
     ) -> None:
-        """Say what became of the event. (The gateway's own.)"""
-        with self._moved:
-            if self.done:
-                return
+        """Say what became of the event; the caller holds the lock, and lets `tell` follow. (The gateway's own.)"""
+        if not self.done:
             self.partition, self.offset, self.append_time, self.error = partition, offset, append_time, error
             self.done = True
-            callbacks, self._callbacks = self._callbacks, []
-            self._moved.notify_all()
+
+    def tell(self) -> None:
+        """Call whom `on_done` was given; without the lock. (The gateway's own.)"""
+        callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
             callback()
+
+    def leave_to_parent(self) -> None:
+        """In a process that was forked: nobody will say what becomes of the event. (The gateway's own.)"""
+        # Whoever held the lock is not in this process.
+        self._moved, self._callbacks = threading.Condition(), []
+        self.settle(error=GatewayError(f"event {self.event_id} is sent by the process that this one was forked from"))

@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, UnsetType
 
 from loopwarden.gateway.ids import new_id
+from loopwarden.gateway.payloads import safe_name
 from loopwarden.gateway.receipts import Receipt
 from loopwarden.gateway.writer import Arguments
 
 if TYPE_CHECKING:
     from loopwarden.gateway.gateway import Gateway
+
+
+def is_interrupt(error: BaseException | None) -> bool:
+    """Whether somebody wants to get out, by Ctrl-C, `sys.exit` or cancelling: then nothing waits for the broker."""
+    return error is not None and not isinstance(error, Exception)
 
 
 class Run:
@@ -65,30 +71,30 @@ class Run:
             call_id: One that the agent knows; else a random one.
             known_poll: True: it only asks for news, which the judge would not know of this tool.
         """
-        return Call(self, tool, args, call_id or new_id(), known_poll)
+        return Call(self, tool, args, safe_name(call_id) or new_id(), known_poll)
 
     def blocked(
         self, tool: str, args: Any = None, *, verdict_id: str | None = None, call_id: str | None = None
     ) -> Receipt:
         """Send `tool_call.blocked`: a call was refused. (`RunGuard` does it.)"""
-        call_id = call_id or new_id()
+        call_id = safe_name(call_id) or new_id()
         return self.send("tool_call.blocked", tool=tool, args=args, call_id=call_id, verdict_id=verdict_id)
 
     def compaction(self, trigger: str = "overflow", succeeded: bool = True) -> Receipt:
         """Send `compaction`: the run's context was compacted (overflow, timeout, continuation, in_attempt, manual)."""
         return self.send("compaction", trigger=trigger, succeeded=succeeded)
 
-    def finish(self, reason: str = "done") -> Receipt | None:
-        """Send `run.finished`, once: no call of this run follows."""
+    def finish(self, reason: str = "done", *, wait: bool = True) -> Receipt | None:
+        """Send `run.finished`, once: no call of this run follows. `wait` as for `Gateway.send`."""
         if self.finished:
             return None
         self.finished = True
-        return self.send("run.finished", reason=reason)
+        return self.send("run.finished", reason=reason, wait=wait)
 
-    def send(self, kind: str, arguments: Arguments | None = None, **fields: Any) -> Receipt:
-        """Send an event of this run."""
+    def send(self, kind: str, arguments: Arguments | None = None, *, wait: bool = True, **fields: Any) -> Receipt:
+        """Send an event of this run. `wait` as for `Gateway.send`."""
         fields.update(type=kind, run_id=self.run_id, agent_id=self.agent_id, session_id=self.session_id)
-        self.last = self.gateway.send(fields, arguments)
+        self.last = self.gateway.send(fields, arguments, wait=wait)
         return self.last
 
     def __enter__(self) -> Run:
@@ -98,7 +104,7 @@ class Run:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.finish("done" if kind is None else kind.__name__)
+        self.finish("done" if kind is None else kind.__name__, wait=not is_interrupt(error))
 
 
 class Call:
@@ -150,15 +156,15 @@ class Call:
         self._entered_at = time.monotonic()
         return self.started
 
-    def finish(self, result: Any | UnsetType = UNSET, error: Any | UnsetType = UNSET) -> Receipt:
-        """Send `tool_call.finished`."""
+    def finish(self, result: Any | UnsetType = UNSET, error: Any | UnsetType = UNSET, *, wait: bool = True) -> Receipt:
+        """Send `tool_call.finished`. `wait` as for `Gateway.send`."""
         if error is not UNSET:
             self.error(error)
         elif result is not UNSET:
             self.result(result)
         duration_ms = (time.monotonic() - self._entered_at) * 1000
         more = {"verdict_id": self.verdict_id, "usage": self._usage, "duration_ms": duration_ms}
-        self.finished = self._send("tool_call.finished", **self._outcome, **more)
+        self.finished = self._send("tool_call.finished", **self._outcome, **more, wait=wait)
         return self.finished
 
     def __enter__(self) -> Call:
@@ -170,7 +176,7 @@ class Call:
     ) -> None:
         if error is not None:
             self.error(error)
-        self.finish()
+        self.finish(wait=not is_interrupt(error))
 
     def _send(self, kind: str, **fields: Any) -> Receipt:
         if self._arguments is None:

@@ -36,7 +36,14 @@ _ATTEMPTS: Final = 3
 
 _TICK_S: Final = 0.5
 
+_JOIN_S: Final = 0.1
+"""For a thread that has nothing to do but to end."""
+
 logger = logging.getLogger("loopwarden.gateway")
+
+
+sending: Final[set[Sender]] = set()
+"""Those with a thread; what they have is sent though nobody holds their gateway any more."""
 
 
 class Sender:
@@ -56,16 +63,40 @@ class Sender:
 
     def start(self) -> None:
         """Begin."""
+        sending.add(self)
         self._thread.start()
 
+    def abandon(self) -> None:
+        """Send what waits, then end; nobody waits for it. Takes no lock: a garbage collector may call it."""
+        self._buffer.is_abandoned = True
+
     def close(self, timeout: float) -> None:
-        """Stop; what is on its way then is not waited for any longer than `timeout` seconds."""
-        self._link.closing.set()
-        self._buffer.wake()
-        self._thread.join(timeout)
+        """Wait at most so many seconds for what waits, then end: what is left is spooled, or dropped and counted."""
+        deadline = time.monotonic() + timeout
+        try:
+            if self._thread.ident is not None:
+                self._buffer.wait_until_empty(timeout)
+                self._link.closing.set()
+                self._buffer.wake()
+                self._thread.join(max(_JOIN_S, deadline - time.monotonic()))
+        finally:  # after Ctrl-C, too, which ends the waiting
+            self._link.closing.set()
+            self._buffer.close()
+            sending.discard(self)
 
     def _run(self) -> None:
-        self._link.keep(self._send_until_closed, on_loss=self._buffer.send_again)
+        self._link.keep(self._send_until_closed, on_loss=self._lost)
+        if self._buffer.is_abandoned:
+            self._buffer.close()
+            sending.discard(self)
+
+    def _lost(self) -> None:
+        self._buffer.send_again()
+        self._end_if_abandoned()
+
+    def _end_if_abandoned(self) -> None:
+        if self._buffer.is_abandoned and self._buffer.is_empty:
+            self._link.closing.set()
 
     def _send_until_closed(self, producer: Any) -> None:
         # kafka-python would close it at the interpreter's exit before the gateway has sent what is left.
@@ -82,6 +113,7 @@ class Sender:
                 for entry in self._buffer.take(_TICK_S):
                     self._send(producer, entry, failures)
                 self._check(failures)
+                self._end_if_abandoned()
             if self._buffer.oldest_on_the_way() is not None:
                 producer._sender.force_close()
         except BaseException:
@@ -90,8 +122,12 @@ class Sender:
             raise
 
     def _send(self, producer: Any, entry: Entry, failures: list[BaseException]) -> None:
-        # Without a partition: Kafka's own partitioner chooses it from the key, as the judge checks.
-        sent = producer.send(self._topic, entry.record, key=entry.key, headers=HEADERS)
+        try:
+            # Without a partition: Kafka's own partitioner chooses it from the key, as the judge checks.
+            sent = producer.send(self._topic, entry.record, key=entry.key, headers=HEADERS)
+        except (MessageSizeTooLargeError, TypeError, ValueError) as error:
+            self._buffer.refused(entry, error)  # kafka-python would say so each time
+            return
         sent.add_callback(self._acknowledged, entry)
         sent.add_errback(self._failed, entry, failures)
 

@@ -120,7 +120,7 @@ class Writer:
 
     def error(self, arguments: Arguments, error: Any) -> dict[str, Any]:
         """Return the fields of an error: an exception, or what the tool said."""
-        if isinstance(error, BaseException):
+        if issubclass(type(error), BaseException):  # never asks a proxy what it stands for
             error = error_of(error)
         payload, hash_it = self._counted(self._redacted(arguments.tool, "error", as_read(error, _IN_AN_OUTCOME)))
         if not hash_it:
@@ -182,7 +182,7 @@ class Writer:
             record = encode_event(fields)
             problem = None if is_ours and len(record) <= MAX_RECORD_BYTES else _problem(record)
         except Exception as error:
-            problem = repr(error)
+            problem = f"{type(error).__name__}: {safe_text(error)}"
         if problem is None:
             return record
         self.failed += 1

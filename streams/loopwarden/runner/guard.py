@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-import time
+import os
+import weakref
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -11,15 +13,16 @@ from loopwarden.client.settings import Connection
 from loopwarden.gateway import AsyncGateway, AsyncRun, Gateway, Receipt, Run
 from loopwarden.gateway.payloads import as_read, safe_name, safe_tool
 from loopwarden.runner.answers import Answer
+from loopwarden.runner.ended import Ends
 from loopwarden.runner.guarded_run import GuardedRun
 from loopwarden.runner.reader import Reader
 
 OnUncertain: TypeAlias = Literal["allow", "block"]
 
-READ_BACK_MS: Final = 25 * 3600 * 1000
-"""A run is idle after 24 hours; an hour more for clocks and a worker that was behind."""
-
 _CLOSE_S: Final = 5.0
+
+_MAX_ENDED: Final = 10_000
+"""Runs whose end is remembered, in case that their id is used again."""
 
 logger = logging.getLogger("loopwarden.runner")
 
@@ -49,10 +52,18 @@ class RunGuard:
 
     What is certain when: without `certain` an answer is as new as the last verdict read, usually some milliseconds
     behind the events, so that a call made right after another may escape a block. With `certain` and a gateway, and an
-    answer that says `certain`, everything that this process sent for the run was judged, and not one call escapes.
-    Events that another process sends for the same run are not waited for.
+    answer that says `certain`, everything that this process had sent for the run before it asked was judged: of calls
+    that are made one after another, each asked about when the one before has finished, not one escapes. Of calls that
+    are asked about at the same time none knows of the others. Events that another process sends for the same run are
+    not waited for, and what the gateway dropped is never judged.
 
-    It goes on while the broker is away, with the orders it has, and takes up where it was when the broker is back.
+    An id that is used again: orders end with their run. This process knows which runs its own gateway finished. Where
+    another process did, a `run.started` of ours lets the run's own events be read back, to see whether an end lies
+    between its last order and that; a runner that must not read `agent-events` takes the orders found as holding, and
+    logs it once. So does, with or without that right, a run that is joined by its id alone, without a `run.started`.
+
+    It goes on while the broker is away, with the orders it has, and takes up where it was when the broker is back. In a
+    process that was forked it begins anew, with a thread and a consumer of its own, as soon as it is used there.
     """
 
     def __init__(
@@ -87,33 +98,49 @@ class RunGuard:
         if connection is None:
             known = self.gateway is not None and bootstrap_servers is None and prefix is None
             connection = self.gateway.connection if self.gateway and known else None
-        self.reader = Reader(connection or Connection.given(bootstrap_servers, prefix))
-        self._runs: dict[str, GuardedRun] = {}
+        self._connection = connection or Connection.given(bootstrap_servers, prefix)
+        self._reader = Reader(self._connection)
+        self.ends = Ends(self._connection)
+        self._runs: dict[str, tuple[GuardedRun, ...]] = {}
+        self._ended: OrderedDict[str, Receipt] = OrderedDict()
         self._answers = {"allow": 0, "warn": 0, "block": 0, "abort": 0}
         self._uncertain = 0
-        self.reader.start()
+        self._reader.start()
         if self.gateway is not None:
             self.gateway.listen(self._note_event)
+        _guards.add(self)
+
+    @property
+    def reader(self) -> Reader:
+        """Reads for it; begun where it is not, as in a process that was forked."""
+        reader = self._reader
+        if not reader.is_started:
+            reader.start()
+        return reader
 
     @property
     def stats(self) -> GuardStats:
         """What was answered so far."""
         allowed, warned, blocked, aborted = self._answers.values()
-        connected = self.reader.connected
+        connected = self._reader.connected
         return GuardStats(len(self._runs), allowed, warned, blocked, aborted, self._uncertain, connected)
 
     def run(self, run: Run | AsyncRun | str, *, since: int | None = None) -> GuardedRun:
         """Guard a run, from its beginning or from its middle.
 
-        A gateway's run with an id of its own making begins now. Any other may have begun elsewhere: its orders are read
-        back, an abort included. A day is read back; where the verdicts found there say that the run began earlier, from
-        there (`begun`). So the orders are complete as soon as `joined` is true (a second or so), but for one case: a
-        run older than a day that had no verdict within a day; pass `since` for it.
+        A gateway's run with an id of its own making began with its `run.started`. Any other may have begun elsewhere:
+        its orders are read back, an abort included. A day is read back, by our clock or by the newest verdict there,
+        whichever is earlier; where the verdicts found say that the run began earlier, from there (`begun`). So the
+        orders are complete as soon as `joined` is true (a second or so), but for one case: a run older than a day that
+        had no verdict within a day; pass `since` for it.
 
         Args:
             run: The gateway's, or the run's id. With the gateway's run, `GuardedRun.call` is at hand.
             since: Append time in milliseconds: verdicts about earlier events do not count, and nothing before is read.
                 0 reads all that there is. (An id that is used again by a new run: the time when that begins.)
+
+        Returns:
+            One of its own each time: a run that is guarded twice is guarded by both.
         """
         if isinstance(run, AsyncRun):
             run = run.run
@@ -121,29 +148,38 @@ class RunGuard:
         run_id = safe_name(run.run_id if isinstance(run, Run) else run)
         if run_id is None:
             raise ValueError("run: must name a run, got none")
-        is_new = known is not None and known.is_new and since is None
-        start = None if is_new else since if since is not None else int(time.time() * 1000) - READ_BACK_MS
-        guarded = GuardedRun(self, run_id, known, start, since or 0)
-        with self.reader.moved:
-            self._runs[run_id] = guarded
-            for kind, receipt in () if known is None else (("run.started", known.started), ("", known.last)):
-                if receipt is not None:
-                    guarded.note_event(kind, receipt)
-            self.reader.follow(guarded)
+        guarded = GuardedRun(self, run_id, known, since)
+        ended, started = self._ended.get(run_id), None if known is None else known.started
+        events = [("run.finished", ended), ("run.started", started)]
+        # The end is this run's own, or that of one before it with its id.
+        for kind, receipt in events[::-1] if known is not None and known.finished else events:
+            if receipt is not None:
+                guarded.note_event(kind, receipt)
+        if known is not None and known.last is not None and known.last not in (ended, started):
+            guarded.note_event("", known.last)
+        reader = self.reader
+        with reader.moved:
+            self._runs[run_id] = (*self._runs.get(run_id, ()), guarded)
+            reader.follow(guarded)
         return guarded
 
     def leave(self, run: GuardedRun) -> None:
         """Guard a run no longer. (`GuardedRun.close` calls it.)"""
-        with self.reader.moved:
-            if self._runs.get(run.run_id) is run:
-                del self._runs[run.run_id]
-            self.reader.leave(run)
+        reader = self._reader
+        with reader.moved:
+            left = tuple(each for each in self._runs.get(run.run_id, ()) if each is not run)
+            if left:
+                self._runs[run.run_id] = left
+            else:
+                self._runs.pop(run.run_id, None)
+            reader.leave(run)
 
     def close(self) -> None:
         """End. The gateway is left as it is."""
+        _guards.discard(self)
         if self.gateway is not None:
             self.gateway.unlisten(self._note_event)
-        self.reader.close(_CLOSE_S)
+        self._reader.close(_CLOSE_S)
 
     def __enter__(self) -> RunGuard:
         return self
@@ -166,7 +202,34 @@ class RunGuard:
         """Count an answer that could not be certain."""
         self._uncertain += 1
 
+    def begin_in_child(self) -> None:
+        """Begin anew in a process that was forked: the thread and its connections are the parent's."""
+        self._reader = Reader(self._connection)
+        self.ends = Ends(self._connection)
+        # What is on its way is the parent's: it never settles here.
+        self._ended = OrderedDict((run_id, receipt) for run_id, receipt in self._ended.items() if receipt.done)
+        for run_id, runs in self._runs.items():
+            for run in runs:
+                run.begin_in_child(self._ended.get(run_id))
+                self._reader.follow(run)
+
     def _note_event(self, kind: str, run_id: str, receipt: Receipt) -> None:
-        run = self._runs.get(run_id)
-        if run is not None:
+        if kind == "run.finished":
+            self._ended[run_id] = receipt
+            self._ended.move_to_end(run_id)
+            if len(self._ended) > _MAX_ENDED:
+                self._ended.popitem(last=False)
+        for run in self._runs.get(run_id, ()):
             run.note_event(kind, receipt)
+
+
+_guards: weakref.WeakSet[RunGuard] = weakref.WeakSet()
+
+
+def _begin_in_child() -> None:
+    for guard in tuple(_guards):
+        guard.begin_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_in_child)

@@ -3,7 +3,7 @@
 Only what needs no extra is imported here; `serve` imports FastAPI and uvicorn.
 """
 
-from loopwarden.sidecar.errors import CannotListen, MissingExtra, SidecarError, TokenMissing, WrongToken
+from loopwarden.sidecar.errors import CannotListen, CannotSpool, MissingExtra, SidecarError, TokenMissing, WrongToken
 from loopwarden.sidecar.settings import DEFAULT_HOST, DEFAULT_PORT, TOKEN_VARIABLE, Listening
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "DEFAULT_PORT",
     "TOKEN_VARIABLE",
     "CannotListen",
+    "CannotSpool",
     "Listening",
     "MissingExtra",
     "SidecarError",

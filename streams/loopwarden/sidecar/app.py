@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 
 from loopwarden.sidecar.bodies import FILLED_IN, Accepted, Answer, Call, Event, Health, Note, Outcome, Problem, RunNow
-from loopwarden.sidecar.door import Door
+from loopwarden.sidecar.door import OPEN, Door
 from loopwarden.sidecar.problems import tell_problems
 from loopwarden.sidecar.runs import GuardedRuns
 from loopwarden.sidecar.settings import Listening
@@ -73,6 +73,7 @@ def sidecar_app(runs: GuardedRuns, listening: Listening) -> FastAPI:
     def openapi() -> dict[str, Any]:
         document = made()
         _say_what_is_filled_in(document["components"]["schemas"])
+        _say_who_may_come_in(document, listening)
         return document
 
     app.openapi = openapi  # type: ignore[method-assign] # FastAPI's documented way to change the document
@@ -83,3 +84,12 @@ def _say_what_is_filled_in(schemas: dict[str, Any]) -> None:
     for schema in schemas.values():
         if "required" in schema and set(FILLED_IN) <= set(schema["properties"]):
             schema["required"] = [name for name in schema["required"] if name not in FILLED_IN]
+
+
+def _say_who_may_come_in(document: dict[str, Any], listening: Listening) -> None:
+    document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    # Without a token of its own a sidecar asks for none, and takes one all the same.
+    document["security"] = [{"token": []}] if listening.token is not None else [{}, {"token": []}]
+    for path in set(OPEN) & document["paths"].keys():
+        for route in document["paths"][path].values():
+            route["security"] = []

@@ -67,7 +67,10 @@ class Call(_Body):
     agent_id: Name | None = None
     certain: Seconds = Field(
         default=0,
-        description="Wait at most so many seconds until everything sent before is judged, so that no call escapes.",
+        description=(
+            "Wait at most so many seconds until everything sent before is judged, so that of calls made one after"
+            " another none escapes."
+        ),
     )
 
 
@@ -99,6 +102,12 @@ class Answer(BaseModel):
     verdict_id: str | None = Field(description="The verdict that this comes from; null: none.")
     call_id: str = Field(description="For the call's outcome.")
     certain: bool = Field(description="True: everything that was sent before had been judged.")
+    joined: bool = Field(
+        description=(
+            "False: the verdicts that were there before are still being read, as for a second after a start, so that an"
+            " allow may overlook a block or an abort; one that was told before stands. `certain` waits for it."
+        )
+    )
 
 
 class Note(BaseModel):

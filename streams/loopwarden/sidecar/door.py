@@ -6,6 +6,7 @@ import hmac
 import json
 from typing import Final
 
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from loopwarden.sidecar.settings import Listening, is_loopback
@@ -13,7 +14,9 @@ from loopwarden.sidecar.settings import Listening, is_loopback
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 """A payload that is too large for a record is hashed by the gateway; beyond this it is not even read."""
 
-_OPEN: Final = ("/healthz", "/openapi.json")
+_TOO_LARGE: Final = f"the body must be at most {MAX_BODY_BYTES} bytes"
+
+OPEN: Final = ("/healthz", "/openapi.json")
 """Without a token: probes have none, and both say nothing of any run."""
 
 
@@ -37,7 +40,7 @@ class Door:
             await _answer(send, *refusal)
 
     def _refusal(self, path: str, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
-        if self._token is not None and path not in _OPEN:
+        if self._token is not None and path not in OPEN:
             given = headers.get(b"authorization", b"")
             if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
                 return 401, "the header `Authorization: Bearer TOKEN` with this sidecar's token is needed"
@@ -47,7 +50,7 @@ class Door:
             return 421, f"the header `Host` must name loopback, such as 127.0.0.1, got {host!r:.80}"
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or int(length) > MAX_BODY_BYTES:
-            return 413, f"the body must be at most {MAX_BODY_BYTES} bytes"
+            return 413, _TOO_LARGE
         return None
 
 
@@ -55,8 +58,11 @@ def _name_of(host: str) -> str:
     return host[: host.find("]") + 1] if host.startswith("[") else host.rsplit(":", 1)[0]
 
 
-class BodyTooLarge(Exception):
-    """A body sent in chunks turned out too large."""
+class BodyTooLarge(HTTPException):
+    """A body sent in chunks turned out too large. (Any other exception FastAPI takes for a body that is no JSON.)"""
+
+    def __init__(self) -> None:
+        super().__init__(413, _TOO_LARGE)
 
 
 def _limited(receive: Receive) -> Receive:

@@ -19,3 +19,7 @@ class WrongToken(SidecarError):
 
 class CannotListen(SidecarError):
     """The address or the socket is not to be had."""
+
+
+class CannotSpool(SidecarError):
+    """Nothing can be written in the spool's folder."""

@@ -10,7 +10,6 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from loopwarden.sidecar.door import BodyTooLarge
 from loopwarden_schemas.events import EVENT_TYPES
 
 _MAX_SHOWN: Final = 60
@@ -22,7 +21,6 @@ def tell_problems(app: FastAPI) -> None:
     """Let an app answer with a `Problem` wherever a request is not taken."""
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _refused)
-    app.add_exception_handler(BodyTooLarge, _too_large)
 
 
 def _answer(status: int, error: str, field: str | None = None) -> JSONResponse:
@@ -54,10 +52,6 @@ async def _refused(request: Request, error: Exception) -> JSONResponse:
         "Method Not Allowed": f"{request.method} is not for {request.url.path}: /openapi.json says what is",
     }
     return _answer(error.status_code, told.get(error.detail, error.detail))
-
-
-async def _too_large(request: Request, error: Exception) -> JSONResponse:
-    return _answer(413, "the body is too large")
 
 
 def _field(place: Sequence[Any]) -> str:

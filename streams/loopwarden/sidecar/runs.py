@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from collections import OrderedDict
 from typing import Any, Final
@@ -38,7 +37,6 @@ class GuardedRuns:
     async def before(self, call: Call) -> Answer:
         """Say whether a call may be executed, and publish that it starts or that it was refused."""
         run, guarded = self._run(call.run_id, call.agent_id, call.session_id)
-        # Without `certain` the answer is in memory: a thread of its own would cost more than it takes.
         answer = await guarded.before_call_async(
             call.tool, call.args, call_id=call.call_id, certain=call.certain or None
         )
@@ -50,16 +48,14 @@ class GuardedRuns:
             verdict_id=answer.verdict_id,
             call_id=answer.call_id,
             certain=answer.certain,
+            joined=guarded.joined,
         )
 
     async def after(self, outcome: Outcome) -> Note:
         """Return the note for a call's result, and publish the outcome."""
         run, guarded = self._run(outcome.run_id, outcome.agent_id, outcome.session_id)
         call = run.call(outcome.tool, outcome.args, call_id=outcome.call_id)
-        if outcome.certain:
-            note = await asyncio.to_thread(guarded.note_after, call, certain=outcome.certain)
-        else:
-            note = guarded.note_after(call)
+        note = await guarded.note_after_async(call, certain=outcome.certain or None)
         fields: dict[str, Any] = {name: getattr(outcome, name) for name in _OUTCOME & outcome.model_fields_set}
         if outcome.usage is not None:
             fields["usage"] = outcome.usage.model_dump(exclude_none=True)

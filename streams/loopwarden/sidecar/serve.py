@@ -7,10 +7,9 @@ import os
 import signal
 import socket
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import uvicorn
 
@@ -18,12 +17,12 @@ from loopwarden.client import Connection
 from loopwarden.gateway import Gateway
 from loopwarden.runner import RunGuard
 from loopwarden.sidecar.app import sidecar_app
-from loopwarden.sidecar.errors import CannotListen
+from loopwarden.sidecar.errors import CannotListen, CannotSpool
 from loopwarden.sidecar.runs import GuardedRuns
 from loopwarden.sidecar.settings import Listening
 
-_WAITING: Final = 256
-"""Requests that may wait for certainty at a time; each has a thread. More of them wait for those."""
+SPOOL_AFTER_BYTES: Final = 64 * 1024
+"""With a spool, so much waits in memory before events go to files: what is lost where the process is killed."""
 
 _STOP_S: Final = 3
 
@@ -41,36 +40,70 @@ def run_sidecar(
 
     Raises:
         CannotListen: the address or the socket is not to be had.
+        CannotSpool: nothing can be written in `spool_dir`.
     """
+    stop = _Stop()
     listener = _listener(listening)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # uvicorn raises what it was stopped with again once it has stopped; what waits is yet to be sent then.
-        signal.signal(number, _heard)
-    when_away: Literal["spool", "drop_oldest"] = "spool" if spool_dir else "drop_oldest"
+    socket_file = None if listening.unix is None else _identity(listening.unix)
     try:
-        with (
-            Gateway(connection, payload=payload, when_away=when_away, spool_dir=spool_dir) as gateway,
-            RunGuard(gateway=gateway) as guard,
-        ):
+        with _gateway(connection, payload, spool_dir) as gateway, RunGuard(gateway=gateway) as guard:
             app = sidecar_app(GuardedRuns(gateway, guard), listening)
             configuration = uvicorn.Config(
                 app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=_STOP_S
             )
-            asyncio.run(_serve(uvicorn.Server(configuration), listener, listening))
+            asyncio.run(_serve(uvicorn.Server(configuration), stop, listener, listening))
     finally:
         listener.close()
-        if listening.unix is not None:
+        # In a rolling restart a successor may have put its own there.
+        if listening.unix is not None and _identity(listening.unix) == socket_file:
             listening.unix.unlink(missing_ok=True)
 
 
-def _heard(number: int, frame: FrameType | None) -> None:
-    """Do nothing more about a signal."""
+class _Stop:
+    """Hears SIGINT and SIGTERM from the beginning on, whenever uvicorn, which has handlers of its own, does not."""
+
+    def __init__(self) -> None:
+        self._was_heard = False
+        self._server: uvicorn.Server | None = None
+        for number in (signal.SIGINT, signal.SIGTERM):
+            # uvicorn raises what it was stopped with again once it has stopped; what waits is yet to be sent then.
+            signal.signal(number, self._hear)
+
+    def ends(self, server: uvicorn.Server) -> None:
+        """A signal ends this server; at once where it has come already."""
+        self._server = server
+        server.should_exit = self._was_heard
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        self._was_heard = True
+        if self._server is not None:
+            self._server.should_exit = True
 
 
-async def _serve(server: uvicorn.Server, listener: socket.socket, listening: Listening) -> None:
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_WAITING, "certain"))
+def _gateway(connection: Connection, payload: Literal["full", "hash"], spool_dir: Path | None) -> Gateway:
+    if spool_dir is None:
+        return Gateway(connection, payload=payload)
+    spool: dict[str, Any] = {"when_away": "spool", "spool_dir": spool_dir, "max_buffer_bytes": SPOOL_AFTER_BYTES}
+    try:
+        return Gateway(connection, payload=payload, **spool)
+    except (OSError, ValueError) as error:
+        found = error if isinstance(error, OSError) else error.__cause__
+        why = getattr(found, "strerror", None) or error
+        raise CannotSpool(f"--spool-dir {spool_dir}: must be a folder that can be written: {why}") from None
+
+
+async def _serve(server: uvicorn.Server, stop: _Stop, listener: socket.socket, listening: Listening) -> None:
+    stop.ends(server)
     print(f"listening on {_place(listener, listening)}", file=sys.stderr, flush=True)
     await server.serve([listener])
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _place(listener: socket.socket, listening: Listening) -> str:
