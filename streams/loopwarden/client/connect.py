@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import queue
 import socket
 import ssl
@@ -303,6 +304,18 @@ def first_to_answer(bootstrap_servers: str, timeout: float = CONNECT_S) -> str:
 _silencing = threading.Lock()
 _silenced_by = 0
 _level_before = logging.NOTSET
+
+
+def _begin_afresh() -> None:
+    """In a forked child: the lock may have been held, and the threads that silenced are not there."""
+    global _silencing, _silenced_by
+    if _silenced_by:
+        logging.getLogger("kafka").setLevel(_level_before)
+    _silencing, _silenced_by = threading.Lock(), 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_afresh)
 
 
 @contextmanager
