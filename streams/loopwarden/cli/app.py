@@ -20,6 +20,7 @@ from loopwarden.cli.policy_check import policy_check
 from loopwarden.cli.policy_show import policy_show
 from loopwarden.cli.policy_status import policy_status
 from loopwarden.cli.publish import publish
+from loopwarden.cli.report import report
 from loopwarden.cli.selftest import selftest
 from loopwarden.cli.sidecar import sidecar
 from loopwarden.cli.up import up
@@ -76,6 +77,7 @@ app.command("publish")(publish)
 app.command("watch")(watch)
 app.command("judge")(judge)
 app.command("history")(history)
+app.command("report")(report)
 app.command("override")(override)
 app.command("selftest")(selftest)
 app.command("sidecar")(sidecar)
