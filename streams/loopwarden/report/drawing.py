@@ -184,18 +184,16 @@ def _verdict(issued: Issued, run: Gathered, drawing: _Drawing) -> IssuedVerdict:
 
 
 def _stretches(cells: tuple[Cell, ...], boundaries: set[int]) -> tuple[Stretch, ...]:
-    found: list[Stretch] = []
-    without_pattern: int | None = None
+    found: list[tuple[int, int, int]] = []
     for start, end, period in repetitions(_alike(cells), sorted(boundaries)):
         if end - start > 1:
-            without_pattern = None
-            found.append(_stretch(cells, start, end, period))
-        elif without_pattern is None or start in boundaries:
-            without_pattern = start
-            found.append(_stretch(cells, start, end, 0))
+            found.append((start, end, period))
+        elif found and not found[-1][2] and start not in boundaries:
+            # What follows no pattern is one stretch, too.
+            found[-1] = (found[-1][0], end, 0)
         else:
-            found[-1] = _stretch(cells, without_pattern, end, 0)
-    return tuple(found)
+            found.append((start, end, 0))
+    return tuple(_stretch(cells, *each) for each in found)
 
 
 def _stretch(cells: tuple[Cell, ...], start: int, end: int, period: int) -> Stretch:

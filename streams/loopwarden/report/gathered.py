@@ -17,6 +17,9 @@ Key = tuple[str, str]
 """Of a signature: tool and `args_hash`."""
 
 
+_NOTHING = Spent()
+
+
 class Spending:
     """Sums of what events say that their steps took."""
 
@@ -46,6 +49,8 @@ class Spending:
 
     def spent(self) -> Spent:
         """Return the sums."""
+        if self.milliseconds is self.input_tokens is self.output_tokens is self.cost_usd is None:
+            return _NOTHING
         return Spent(
             seconds=None if self.milliseconds is None else self.milliseconds / 1000,
             input_tokens=self.input_tokens,

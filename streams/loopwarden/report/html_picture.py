@@ -95,14 +95,14 @@ def _caption(run: Timeline) -> Markup:
 def _legend(run: Timeline) -> Markup:
     often = sorted((s for s in range(len(run.signatures)) if run.signatures[s].colour), key=lambda s: _by_calls(run, s))
     items = [
-        tag("li", chip(run, each), f" {run.signatures[each].tool} ", tag("small", f"×{run.signatures[each].calls:,}"))  # noqa: RUF001 times
+        tag("li", chip(run, each), f" {run.signatures[each].tool} ", tag("small", f"x{run.signatures[each].calls:,}"))
         for each in often[:_LEGEND]
     ]
     if len(often) > _LEGEND:
         items.append(tag("li", tag("small", f"and {len(often) - _LEGEND:,} more called twice or more")))
     once = len(run.signatures) - len(often)
     if once:
-        items.append(tag("li", tag("span", "…", class_="chip k0"), " called once ", tag("small", f"×{once:,}")))  # noqa: RUF001
+        items.append(tag("li", tag("span", "…", class_="chip k0"), " called once ", tag("small", f"x{once:,}")))
     return tag(
         "div",
         tag("ul", *items, class_="legend", aria_label="Signatures"),

@@ -28,7 +28,7 @@ ROWS_SHOWN: Final = 500
 RESULTS_SHOWN: Final = 5
 """Of each signature, first and last ones."""
 
-PAYLOAD_BUDGET: Final = 1_000_000
+PAYLOAD_BUDGET: Final = 500_000
 """Characters of arguments and results in one page: a browser on a phone still opens it."""
 
 

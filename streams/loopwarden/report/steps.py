@@ -85,7 +85,7 @@ def verdict_in_words(group: VerdictGroup) -> str:
     first, last = group.first, group.last
     counted = "" if first.count is None else f" {first.count}"
     if len(group.verdicts) > 1 and last.count != first.count:
-        counted += f"–{last.count}"  # noqa: RUF001 a range
+        counted += f"-{last.count}"
     threshold = "" if first.threshold is None else f" of {first.threshold}"
     many = f" ({len(group.verdicts)} times)" if len(group.verdicts) > 1 else ""
     return f"{first.reason}{counted}{threshold}{many}"
@@ -105,7 +105,7 @@ def fate_in_words(group: VerdictGroup) -> str:
         return group.first.fate
     if group.first.action == "warn":
         shown = sum(verdict.delivered > 0 for verdict in group.verdicts)
-        return f"shown {shown}×" if shown else group.first.fate  # noqa: RUF001 times
+        return f"shown {shown}x" if shown else group.first.fate
     obeyed = sum(verdict.obeyed for verdict in group.verdicts)
     disobeyed = sum(verdict.disobeyed for verdict in group.verdicts)
     told = [f"{word} {count}x" for word, count in (("obeyed", obeyed), ("disobeyed", disobeyed)) if count]

@@ -7,6 +7,7 @@ Which call an event belongs to is told by its `call_id`, without one by its sign
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from msgspec import UNSET
 
@@ -90,6 +91,8 @@ class TimelineBuilder:
         self._shown = shown_characters
         self._through = FollowingThrough()
         self._issued: dict[str, Issued] = {}
+        self._places: dict[str, _Place] = {}
+        """By the ids of the events."""
         self._open = OpenCalls()
         self._lone: dict[str, Call] = {}
         """Calls made by a `finished` that nobody announced, until their `started` comes late."""
@@ -109,18 +112,25 @@ class TimelineBuilder:
     def add_verdicts(self, verdicts: Iterable[Verdict]) -> None:
         """Take recorded verdicts, before or after the events that caused them. Once called, what is missing shows."""
         self._run.recorded_known = True
-        for verdict in verdicts:
-            if verdict.run_id != self._run.run_id:
-                continue
-            known = self._issued.get(verdict.verdict_id)
-            if known is None:
-                self._run.waiting.setdefault(verdict.event_id, []).append(verdict)
-            else:
-                known.recorded = True
+        self._match(verdicts)
 
     def timeline(self) -> Timeline:
         """Return the run as it is known now."""
         return draw(self._run)
+
+    def _match(self, verdicts: Iterable[Verdict]) -> None:
+        """Find recorded verdicts among those of the judge, or their places."""
+        for verdict in verdicts:
+            if verdict.run_id != self._run.run_id:
+                continue
+            known = self._issued.get(verdict.verdict_id)
+            place = self._places.get(verdict.event_id)
+            if known is not None:
+                known.recorded = True
+            elif place is not None:
+                self._put(verdict, place, recomputed=False).recorded = True
+            else:
+                self._run.waiting.setdefault(verdict.event_id, []).append(verdict)
 
     def _fold(self, event: EventOfRun) -> None:
         before = self._run.state
@@ -234,27 +244,33 @@ class TimelineBuilder:
         self._run.marks.append(mark)
 
     def _issue(self, verdicts: list[Verdict], event: EventOfRun, call: Call | None) -> None:
+        mark = len(self._run.marks) - 1 if call is None else None
+        place = self._places[event.event_id] = _Place(event.append_time, call, mark, len(self._run.calls) + 1)
         for verdict in verdicts:
-            self._place(verdict, event, call, recomputed=True)
-        for verdict in self._run.waiting.pop(event.event_id, []):
-            known = self._issued.get(verdict.verdict_id)
-            if known is None:
-                known = self._place(verdict, event, call, recomputed=False)
-            known.recorded = True
+            self._put(verdict, place, recomputed=True)
+        self._match(self._run.waiting.pop(event.event_id, []))
 
-    def _place(self, verdict: Verdict, event: EventOfRun, call: Call | None, recomputed: bool) -> Issued:
-        run = self._run
+    def _put(self, verdict: Verdict, place: _Place, recomputed: bool) -> Issued:
+        run, call = self._run, place.call
         number = None if call is None else call.number
-        followed = self._through.see_verdict(verdict)
-        issued = Issued(followed, event.append_time, number, len(run.calls) + 1, recomputed)
+        issued = Issued(self._through.see_verdict(verdict), place.at, number, place.before_call, recomputed)
         if call is not None:
             call.verdicts.append(len(run.issued))
-        elif run.marks:
-            newest = run.marks[-1]
-            run.marks[-1] = newest.model_copy(update={"verdicts": (*newest.verdicts, len(run.issued))})
+        elif place.mark is not None:
+            mark = run.marks[place.mark]
+            run.marks[place.mark] = mark.model_copy(update={"verdicts": (*mark.verdicts, len(run.issued))})
         self._issued[verdict.verdict_id] = issued
         run.issued.append(issued)
         return issued
+
+
+class _Place(NamedTuple):
+    """Where the verdicts of an event stand: at a call, or at a mark."""
+
+    at: int
+    call: Call | None
+    mark: int | None
+    before_call: int
 
 
 class _Before:

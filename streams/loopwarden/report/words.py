@@ -40,7 +40,7 @@ def letter(number: int) -> str:
 
 def calls_in_words(first: int, last: int) -> str:
     """Return `call 7` or `calls 7-9`."""
-    return f"call {first:,}" if first == last else f"calls {first:,}–{last:,}"  # noqa: RUF001 a range
+    return f"call {first:,}" if first == last else f"calls {first:,}-{last:,}"
 
 
 def clock(milliseconds: int) -> str:
