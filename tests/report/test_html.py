@@ -17,7 +17,7 @@ from loopwarden_schemas.structs import ToolCallFinished
 
 from .conftest import STRICT, Log
 
-VOID = {"meta", "rect", "br", "img"}
+VOID = {"meta"}
 NAMES = [name.removeprefix("openclaw-") for name in recordings()]
 
 
@@ -51,6 +51,20 @@ class Page(HTMLParser):
 
     def with_class(self, name: str) -> list[dict[str, str | None]]:
         return [attributes for _, attributes in self.elements if name in (attributes.get("class") or "").split()]
+
+
+def test_a_verdict_after_the_last_call_leads_to_it(log: Log) -> None:
+    log.loop(10)
+    log.tell("operator.override", action="abort", by="kim", why="enough")
+    page = Page(to_html(log.drawn()))
+    assert {each["href"] for each in page.all("a")} == {"#steps", "#calls-1"}
+
+
+def test_a_run_without_calls_is_a_page_that_says_so(log: Log) -> None:
+    log.tell("operator.override", action="abort")
+    page = Page(to_html(log.drawn()))
+    assert "The run has no calls." in page.text
+    assert {each["href"] for each in page.all("a")} == {"#steps"}
 
 
 def hostile_log(**options: Any) -> Log:

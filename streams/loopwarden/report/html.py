@@ -17,7 +17,7 @@ from loopwarden_schemas.verdicts import RULES_VERSION
 _NOTHING_ACTIVE: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 """Content security policy: even if something slipped through the escaping, no browser would run or fetch it."""
 
-_STATUSES: Final = {"running": "not finished", "finished": "finished", "aborted": "aborted"}
+_STATUSES: Final = {"running": "not finished", "finished": "finished"}
 
 
 def to_html(run: Timeline) -> str:
@@ -71,7 +71,7 @@ def _header(run: Timeline) -> Markup:
         tag(
             "p",
             tag("span", SEVERITIES[run.severity], class_=f"pill {run.severity}"),
-            tag("span", _STATUSES[run.status], class_="pill"),
+            None if run.status == "aborted" else tag("span", _STATUSES[run.status], class_="pill"),
             tag("span", *when, *(f" · {each}" for each in told), class_="when"),
             class_="pills",
         ),
@@ -92,7 +92,7 @@ def _facts(run: Timeline) -> Markup:
         ("Nothing new", f"{totals.repeated:,}", "same outcome as the call before"),
         ("Refused", f"{totals.refused:,}", f"{totals.disobeyed:,} made although blocked"),
         ("Errors", f"{totals.errors:,}", None),
-        ("Verdicts", ", ".join(verdicts) or "none", None),
+        ("Verdicts", f"{totals.warnings + totals.blocks + totals.aborts:,}", ", ".join(verdicts) or None),
     ]
     if run.began_at is not None and run.newest_at is not None:
         facts.append(("Took", duration((run.newest_at - run.began_at) / 1000), "first to last event"))

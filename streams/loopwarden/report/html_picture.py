@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from loopwarden.report.markup import Markup, join, tag, void
+from loopwarden.report.markup import Markup, escape, join, tag
 from loopwarden.report.model import Cell, Mark, Timeline
 from loopwarden.report.words import OUTCOMES, calls_in_words, plural
 
@@ -62,6 +62,14 @@ def chip(run: Timeline, signature: int) -> Markup:
     """Return the coloured letter of a signature."""
     found = run.signatures[signature]
     return tag("span", found.letter, class_=f"chip {_colour(found.colour)}")
+
+
+def link_to(run: Timeline, call: int, text: str) -> Markup:
+    """Return a link to the ten cells in which a call is; of one that is still to come, to the last ones."""
+    if not run.cells:
+        return escape(text)
+    place = min(call, len(run.cells)) - 1
+    return tag("a", text, href=f"#calls-{place // _TEN * _TEN + 1}")
 
 
 def _colour(colour: int) -> str:
@@ -166,7 +174,8 @@ def _chunks(run: Timeline, scale: int) -> Iterator[Markup]:
         while mark is not None and start + _TEN >= len(run.cells):
             items.append(_mark(mark))
             mark = next(marks)
-        chunk.append(tag("ol", *items, data_n=start + 1, role="list", aria_label=f"From call {start + 1:,}"))
+        named = f"From call {start + 1:,}"
+        chunk.append(tag("ol", *items, id=f"calls-{start + 1}", data_n=start + 1, role="list", aria_label=named))
         if len(chunk) * _TEN == _CHUNK or start + _TEN >= len(run.cells):
             yield tag("div", *chunk, class_="chunk")
             chunk = []
@@ -266,4 +275,4 @@ def _column(run: Timeline, bucket: int, cells: Sequence[Cell]) -> Iterator[Marku
 
 def _rect(class_: str, bucket: int, y: float, height: float) -> Markup:
     # A little wider than its column, so that no gaps show between them.
-    return void("rect", class_=class_, x=bucket, y=f"{y:.2f}", width=1.02, height=f"{height:.2f}")
+    return tag("rect", class_=class_, x=bucket, y=f"{y:.2f}", width=1.02, height=f"{height:.2f}")

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, Final
 
-from loopwarden.report.html_picture import chip
+from loopwarden.report.html_picture import chip, link_to
 from loopwarden.report.markup import Markup, escape, join, tag
 from loopwarden.report.model import Mark, Payload, Result, Stretch, Timeline
 from loopwarden.report.settings import flat, setting_in_words
@@ -93,7 +93,12 @@ def _step(run: Timeline, step: Step) -> Markup:
         )
     return tag(
         "tr",
-        tag("th", calls_in_words(what.first_call, what.last_call), scope="row"),
+        tag(
+            "th",
+            link_to(run, what.first_call, calls_in_words(what.first_call, what.last_call)),
+            scope="row",
+            class_="at",
+        ),
         _cell("When", moment(run.cells[what.first_call - 1].at)),
         _cell("What happened", _pattern(run, what), " ", stretch_in_words(run, what)),
         _verdicts(step),
@@ -194,7 +199,7 @@ def _verdict(run: Timeline, group: VerdictGroup) -> Markup:
     extra = "" if first.recomputed else " published, but not what the judge comes to"
     return tag(
         "tr",
-        tag("th", place_in_words(group), scope="row"),
+        tag("th", link_to(run, first.call or first.before_call, place_in_words(group)), scope="row", class_="at"),
         _cell("Verdict", _badge(group)),
         _cell("Why", verdict_in_words(group), tag("small", told + extra) if told + extra else None),
         _cell("About", about),
