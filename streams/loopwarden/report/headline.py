@@ -54,14 +54,15 @@ def _found(run: Timeline, verdict: IssuedVerdict) -> str:
 
 
 def _when(run: Timeline) -> str:
-    told = []
+    found = []
     for action, words in (("warn", "warned at"), ("block", "blocked from"), ("abort", "aborted at")):
         first = next((verdict for verdict in run.verdicts if verdict.action == action), None)
         if first is not None:
             # An order is about the calls to come; whoever reads looks for the first one that it stopped.
             call = first.before_call if first.phase == "order" else (first.call or first.before_call)
-            told.append(f"{words} call {call:,}")
-    text = ", ".join(told)
+            found.append((call, f"{words} call {call:,}"))
+    # As it happened; of the same call the lesser one first.
+    text = ", ".join(told for _, told in sorted(found, key=lambda each: each[0]))
     return f"{text[:1].upper()}{text[1:]}."
 
 

@@ -36,7 +36,7 @@ _MARKS: Final = {
     "again": "↻",
     "end": "■",
     "compaction": "⇊",
-    "override": "✋",
+    "override": "◆",
     "unjudged": "¦",
     "rejected": "?",
 }
