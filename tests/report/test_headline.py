@@ -19,8 +19,8 @@ SENTENCES = {
     "changing-result": "The run called “exec” (A) over and over with the same arguments. Warned at call 5. No call "
     "brought the same as the one before.",
     "loop-across-compaction": "The run went on with the same call of “read” (A) after its context was compacted. "
-    "Warned at call 5, blocked from call 9, aborted at call 9. 1 blocked call made all the same. 31 calls came after the "
-    "abort. Of 40 executed calls, 39 brought nothing new.",
+    "Warned at call 5, blocked from call 9, aborted at call 9. 1 blocked call made all the same. 31 calls came after "
+    "the abort. Of 40 executed calls, 39 brought nothing new.",
 }
 
 

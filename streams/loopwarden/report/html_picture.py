@@ -96,8 +96,11 @@ def _caption(run: Timeline) -> Markup:
         " (tool and arguments), each with its colour and letter. "
     )
     bars = "The bar above a call: identical outcomes of its signature in a row"
-    lines = ", with lines where a warning and a block are due." if any(p.detectors_on for p in run.policies) else "."
-    return Markup(join([words, bars, lines]))
+    watching = [policy.table for policy in run.policies if policy.detectors_on]
+    if not watching:
+        return join([words, bars, "."])
+    window = f" among the newest {watching[0]['historySize']} calls (the window)"
+    return join([words, bars, window, ", with lines where a warning and a block are due."])
 
 
 def _legend(run: Timeline) -> Markup:

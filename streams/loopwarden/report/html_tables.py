@@ -13,6 +13,7 @@ from loopwarden.report.settings import flat, setting_in_words
 from loopwarden.report.steps import (
     Step,
     VerdictGroup,
+    evidence_in_words,
     fate_in_words,
     grouped,
     place_in_words,
@@ -195,13 +196,15 @@ def _verdict(run: Timeline, group: VerdictGroup) -> Markup:
         about = join([chip(run, first.signature), f" {first.tool or ''}"])
     else:
         about = join([f"{first.tool or 'a call'}{' (every call)' if first.scope == 'tool' else ''}"])
-    told = {None: "", True: "", False: " not published"}[first.recorded]
-    extra = "" if first.recomputed else " published, but not what the judge comes to"
+    counted = evidence_in_words(first)
+    told = [f"counting calls {counted}"] if counted else []
+    told += ["not published"] if first.recorded is False else []
+    told += [] if first.recomputed else ["published, but not what the judge comes to"]
     return tag(
         "tr",
         tag("th", link_to(run, first.call or first.before_call, place_in_words(group)), scope="row", class_="at"),
         _cell("Verdict", _badge(group)),
-        _cell("Why", verdict_in_words(group), tag("small", told + extra) if told + extra else None),
+        _cell("Why", verdict_in_words(group), *(tag("small", f" {each}") for each in told)),
         _cell("About", about),
         _cell("Fate", fate_in_words(group) or "—"),
         _cell("Message", first.message),

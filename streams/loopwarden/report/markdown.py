@@ -12,6 +12,7 @@ from loopwarden.report.settings import flat, setting_in_words
 from loopwarden.report.steps import (
     Step,
     VerdictGroup,
+    evidence_in_words,
     fate_in_words,
     grouped,
     place_in_words,
@@ -162,7 +163,7 @@ def _verdicts(run: Timeline) -> str:
         (
             place_in_words(group),
             _kind(group),
-            _plain(f"{verdict_in_words(group)}{_published(group.first)}"),
+            _plain(f"{verdict_in_words(group)}{_counted(group.first)}{_published(group.first)}"),
             _about(run, group.first),
             fate_in_words(group),
             _plain(group.first.message),
@@ -170,6 +171,11 @@ def _verdicts(run: Timeline) -> str:
         for group in found[:ROWS_SHOWN]
     ]
     return _table(("at", "verdict", "why", "about", "fate", "message to the model"), rows, len(found))
+
+
+def _counted(verdict: IssuedVerdict) -> str:
+    counted = evidence_in_words(verdict)
+    return f", counting calls {counted}" if counted else ""
 
 
 def _published(verdict: IssuedVerdict) -> str:

@@ -99,6 +99,17 @@ def place_in_words(group: VerdictGroup) -> str:
     return calls_in_words(first.call, last.call or first.call)
 
 
+def evidence_in_words(verdict: IssuedVerdict) -> str:
+    """Return which calls a verdict counts, the newest 10 of them, as `1-4, 7`."""
+    ranges: list[list[int]] = []
+    for call in sorted(verdict.evidence):
+        if ranges and ranges[-1][1] == call - 1:
+            ranges[-1][1] = call
+        else:
+            ranges.append([call, call])
+    return ", ".join(f"{first:,}" if first == last else f"{first:,}-{last:,}" for first, last in ranges)
+
+
 def fate_in_words(group: VerdictGroup) -> str:
     """Return what became of verdicts."""
     if len(group.verdicts) == 1:
