@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from loopwarden.cli.demo import demo
+from loopwarden.cli.export import export
 from loopwarden.cli.history import history
 from loopwarden.cli.import_sessions import import_sessions
 from loopwarden.cli.import_trajectories import import_trajectories
@@ -20,6 +21,7 @@ from loopwarden.cli.policy_check import policy_check
 from loopwarden.cli.policy_show import policy_show
 from loopwarden.cli.policy_status import policy_status
 from loopwarden.cli.publish import publish
+from loopwarden.cli.replay import replay
 from loopwarden.cli.report import report
 from loopwarden.cli.selftest import selftest
 from loopwarden.cli.sidecar import sidecar
@@ -78,6 +80,8 @@ app.command("watch")(watch)
 app.command("judge")(judge)
 app.command("history")(history)
 app.command("report")(report)
+app.command("replay")(replay)
+app.command("export")(export)
 app.command("override")(override)
 app.command("selftest")(selftest)
 app.command("sidecar")(sidecar)

@@ -12,7 +12,7 @@ from loopwarden.client.errors import (
     WrongSetting,
 )
 from loopwarden.client.follower import Follower, Record, following
-from loopwarden.client.judged import wait_until_judged
+from loopwarden.client.judged import judged_offsets, wait_until_judged
 from loopwarden.client.policy_apply import Applied, apply_policy, write_applied
 from loopwarden.client.policy_archive import ArchivedPolicy, append_policy, archived, read_archive
 from loopwarden.client.policy_in_force import InForce, policies_in_force
@@ -43,6 +43,7 @@ __all__ = [
     "create_topics",
     "event_producer",
     "following",
+    "judged_offsets",
     "partition_count",
     "policies_in_force",
     "read_archive",

@@ -54,17 +54,27 @@ class Folder:
     `ambiguous` counts it, since it might be the continuation of such a run.
     """
 
-    def __init__(self, policy: PolicyDocument = DEFAULT_DOCUMENT, agent_id: str | None = None) -> None:
+    def __init__(
+        self,
+        policy: PolicyDocument = DEFAULT_DOCUMENT,
+        agent_id: str | None = None,
+        archive: Mapping[int, PolicyDocument] | None = None,
+        number: int = -1,
+    ) -> None:
         """Begin a log.
 
         Args:
             policy: The fleet's policy until a `policy.applied` in the log.
             agent_id: For events without one.
+            archive: The documents by their numbers, for a partition of the topic: what it holds is trusted, and nothing
+                else. None: a file, in which the documents are inline.
+            number: That of `policy`.
         """
         self.policy = policy
+        self.number = number
         self.ambiguous = 0
         self._agent_id = agent_id
-        self._number = -1
+        self._archive = archive
         self._states: dict[str, RunState | _Ended] = {}
         self._newest = 0
         self._swept_up_to = -1
@@ -84,10 +94,12 @@ class Folder:
         return self._judge(event)
 
     def _apply(self, event: PolicyApplied) -> Folded:
-        if event.number < self._number:
-            detail = f"number: must not be below {self._number}, the policy in force, got {event.number}"
+        if self._archive is not None:
+            return self._apply_archived(event, self._archive)
+        if event.number < self.number:
+            detail = f"number: must not be below {self.number}, the policy in force, got {event.number}"
             return Folded(event, [], [], Rejected(0, "unknown_policy", detail))
-        if event.policy is UNSET and event.number != self._number:
+        if event.policy is UNSET and event.number != self.number:
             detail = f"policy: the document of policy {event.number} must be inline in a file; the one in force stays"
             return Folded(event, [], [], Rejected(0, "unknown_policy", detail))
         if event.policy is not UNSET:
@@ -95,8 +107,21 @@ class Folder:
                 detail = f"policy: must be an object, got {event.policy!r:.60}; the one in force stays"
                 return Folded(event, [], [], Rejected(0, "unknown_policy", detail))
             self.policy = PolicyDocument.from_value(event.policy)
-            self._number = event.number
+            self.number = event.number
         return Folded(event, [], [])
+
+    def _apply_archived(self, event: PolicyApplied, archive: Mapping[int, PolicyDocument]) -> Folded:
+        document = archive.get(event.number)
+        detail = None
+        if document is None:
+            detail = f"number: the archive of policies holds no {event.number}"
+        elif document.digest != event.digest:
+            detail = f"digest: must be that of document {event.number}, {document.digest}, got {event.digest!r:.80}"
+        elif event.number < self.number:
+            detail = f"number: must not be below {self.number}, the policy in force, got {event.number}"
+        else:
+            self.policy, self.number = document, event.number
+        return Folded(event, [], [], None if detail is None else Rejected(0, "unknown_policy", detail))
 
     def _judge(self, event: EventOfRun) -> Folded:
         kept = self._states.get(event.run_id)
