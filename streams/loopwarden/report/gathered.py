@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
@@ -107,40 +106,6 @@ class Call:
         self.streak = self.in_window = self.window = 0
         self.verdicts: list[int] = []
         self.spending = Spending()
-
-
-class OpenCalls:
-    """Calls whose outcome may still come."""
-
-    def __init__(self) -> None:
-        self._by_id: defaultdict[str, list[Call]] = defaultdict(list)
-        self._by_key: defaultdict[Key, list[Call]] = defaultdict(list)
-
-    def add(self, call: Call) -> None:
-        """Take a call that was just made."""
-        if call.call_id is not None:
-            self._by_id[call.call_id].append(call)
-        self._by_key[call.key].append(call)
-
-    def find(self, call_id: str | None, key: Key) -> Call | None:
-        """Return the newest call with the id or, where there is no id, of the signature that was not blocked."""
-        if call_id is not None:
-            return next(reversed(self._by_id.get(call_id, [])), None)
-        return next((call for call in reversed(self._by_key.get(key, [])) if call.decision != "block"), None)
-
-    def close(self, call: Call) -> None:
-        """Its outcome came."""
-        for calls in (self._by_id.get(call.call_id or ""), self._by_key.get(call.key)):
-            if calls and call in calls:
-                calls.remove(call)
-
-    def move(self, call: Call, key: Key) -> None:
-        """It was executed with another tool or other arguments than announced."""
-        of_key = self._by_key[call.key]
-        if key != call.key and call in of_key:
-            of_key.remove(call)
-            self._by_key[key].append(call)
-        call.key = key
 
 
 @dataclass

@@ -1,7 +1,6 @@
 """A run's events, folded again by the judge, as a `Timeline`. Pure: it works from a file alone.
 
-Which call an event belongs to is told by its `call_id`, without one by its signature, as the judge does it (design.md,
-"How a call is put together"); decisions, counts and verdicts are the judge's own.
+Decisions, counts, verdicts and which events make up a call are the judge's own.
 """
 
 from __future__ import annotations
@@ -16,9 +15,10 @@ from loopwarden.judge.outcome import NO_ARGUMENTS, Hashed, hash_call
 from loopwarden.judge.redelivery import identity
 from loopwarden.report.drawing import draw
 from loopwarden.report.following_through import FollowingThrough
-from loopwarden.report.gathered import Call, Gathered, Issued, OpenCalls
+from loopwarden.report.gathered import Call, Gathered, Issued
 from loopwarden.report.marks import mark_text
 from loopwarden.report.model import Mark, MarkKind, PolicyInForce, Timeline
+from loopwarden.report.pairing import Pairing
 from loopwarden.report.payloads import SHOWN_CHARACTERS, legible, payload
 from loopwarden_schemas.canonical import NotCanonical
 from loopwarden_schemas.digests import short_id
@@ -93,9 +93,7 @@ class TimelineBuilder:
         self._issued: dict[str, Issued] = {}
         self._places: dict[str, _Place] = {}
         """By the ids of the events."""
-        self._open = OpenCalls()
-        self._lone: dict[str, Call] = {}
-        """Calls made by a `finished` that nobody announced, until their `started` comes late."""
+        self._pairing = Pairing()
         self._told_over = False
 
     def add(self, event: Event) -> None:
@@ -141,6 +139,10 @@ class TimelineBuilder:
                 self._run.redelivered += 1
                 return
             was = _Before(before, hashed)
+            known = None
+            if isinstance(event, TOOL_CALL_EVENTS) and hashed is not None:
+                begins = before is None or event.append_time > before.expires_at
+                known = self._pairing.look(None if begins else before, event, hashed)
             state, decisions, verdicts = judge(before, event, self._document)
         except NotCanonical as error:
             self._mark("rejected", event, f"An event could not be judged: {error}")
@@ -151,8 +153,10 @@ class TimelineBuilder:
         self._run.spending.add(event)
         call = None
         if isinstance(event, TOOL_CALL_EVENTS) and hashed is not None:
-            call = self._call_of(event, hashed, judged)
+            call = self._call_of(event, hashed, known, judged)
             self._tell_outcome(call, event, hashed)
+            self._pairing.bind(state, event, hashed, call)
+            self._carry(call, event)
             if judged:
                 _tell_counts(call, state, was, decisions)
         else:
@@ -170,7 +174,7 @@ class TimelineBuilder:
         if state is not before:
             if before is not None:
                 self._mark("again", event, "The run begins anew: nothing counts that was before")
-                self._open, self._lone = OpenCalls(), {}
+                self._pairing = Pairing()
             self._pin(state, event)
         if not judged:
             run.unjudged += 1
@@ -192,32 +196,16 @@ class TimelineBuilder:
         if not self._run.policies or self._run.policies[-1].policy_digest != found.policy_digest:
             self._run.policies.append(found)
 
-    def _call_of(self, event: ToolCallEvent, hashed: Hashed, judged: bool) -> Call:
-        """The call that an event is about: one that is known, or a new one."""
-        key = (hashed.tool, hashed.args_hash or NO_ARGUMENTS)
-        call = self._known(event, key)
+    def _call_of(self, event: ToolCallEvent, hashed: Hashed, known: Call | None, judged: bool) -> Call:
+        call = known
         if call is None:
+            key = (hashed.tool, hashed.args_hash or NO_ARGUMENTS)
             call = Call(len(self._run.calls) + 1, event, key, hashed.known_poll)
             call.judged = judged
             self._run.calls.append(call)
-            if not isinstance(event, ToolCallBlocked):
-                self._open.add(call)
-            if isinstance(event, ToolCallFinished) and event.call_id is not None:
-                self._lone[event.call_id] = call
-        elif isinstance(event, ToolCallFinished):
-            self._open.move(call, (hashed.tool, hashed.args_hash or call.key[1]))
         self._run.call_of.setdefault(short_id(event.event_id), call)
-        if event.args is not UNSET and call.key not in self._run.args:
-            self._run.args[call.key] = payload(event.args, self._shown)
         call.spending.add(event)
         return call
-
-    def _known(self, event: ToolCallEvent, key: tuple[str, str]) -> Call | None:
-        if isinstance(event, ToolCallStarted):
-            return None if event.call_id is None else self._lone.pop(event.call_id, None)
-        if isinstance(event, ToolCallBlocked) and event.call_id is None:
-            return None
-        return self._open.find(event.call_id, key)
 
     def _tell_outcome(self, call: Call, event: ToolCallEvent, hashed: Hashed) -> None:
         if isinstance(event, ToolCallStarted):
@@ -225,18 +213,22 @@ class TimelineBuilder:
         call.ended_at = event.append_time
         if isinstance(event, ToolCallBlocked):
             call.outcome = "blocked"
-        elif hashed.result is None:
-            # As if still pending: an outcome may follow. (design.md)
-            call.outcome = "void"
-            return
-        else:
+        elif hashed.result is not None:
             is_error = event.error is not UNSET or event.unknown_tool is not None
             call.outcome, call.result_hash = "error" if is_error else "result", hashed.result
-            key = (*call.key, hashed.result)
+        elif call.outcome == "pending":
+            # As if still pending: an outcome may follow. (design.md)
+            call.outcome = "void"
+
+    def _carry(self, call: Call, event: ToolCallEvent) -> None:
+        """Keep what the event carried, where it is the first to do so."""
+        if event.args is not UNSET and call.key not in self._run.args:
+            self._run.args[call.key] = payload(event.args, self._shown)
+        if isinstance(event, ToolCallFinished) and call.result_hash is not None:
+            key = (*call.key, call.result_hash)
             if key not in self._run.results:
                 carried = event.error if event.error is not UNSET else event.result
                 self._run.results[key] = payload(carried, self._shown)
-        self._open.close(call)
 
     def _mark(self, kind: MarkKind, event: EventOfRun, text: str) -> None:
         place = len(self._run.calls) + 1
