@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import pytest
 
 from loopwarden.broker import LocalBroker
@@ -124,18 +125,25 @@ class Cluster:
         self._producer.flush()
 
     def judged(self, run_id: str) -> list[Verdict]:
-        from loopwarden.cli.run_log import read_run_log
+        from loopwarden.cli.run_log import run_log_of_cluster
 
         state: RunState | None = None
         verdicts: list[Verdict] = []
         policy = PolicyDocument({})
-        for event in read_run_log(self.connection, run_id).events:
+        for event in run_log_of_cluster(self.connection, run_id).events:
             if isinstance(event, PolicyApplied):
                 policy = PolicyDocument.from_value(event.policy)
             else:
                 state, _, found = judge(state, event, policy)
                 verdicts += found
         return verdicts
+
+    def say_judged(self, run_id: str, judged: int) -> None:
+        """As a worker does once the events below an offset are judged."""
+        partition = partition_for(run_id, 2)
+        told = msgpack.packb({"judged": judged, "verdicts": 0})
+        self._producer.send(self._topics.progress.name, told, key=b"%d" % partition, partition=partition)
+        self._producer.flush()
 
     def close(self) -> None:
         self._producer.close()
@@ -146,7 +154,7 @@ class Cluster:
 
 
 def test_a_run_of_the_cluster_is_drawn_with_its_policy_and_its_published_verdicts(
-    run: Callable[..., Any], broker: LocalBroker, topics: Topics
+    run: Callable[..., Any], broker: LocalBroker, topics: Topics, tmp_path: Path
 ) -> None:
     connection = Connection(broker.bootstrap_servers, topics.prefix)
     where = ("--broker", broker.bootstrap_servers, "--prefix", topics.prefix)
@@ -160,8 +168,14 @@ def test_a_run_of_the_cluster_is_drawn_with_its_policy_and_its_published_verdict
         cluster.publish([{**event, "run_id": f"other-{number}"} for number in range(3) for event in events[:4]])
         verdicts = cluster.judged("pingpong")
         cluster.publish_verdicts([*verdicts[1:], *verdicts[1:3]])
+        early = run("report", "--run", "pingpong", "--format", "json", *where)
+        cluster.say_judged("pingpong", 10_000)
     finally:
         cluster.close()
+    assert from_json(early.out).notes == (
+        f"{len(events)} events had not been judged yet: their verdicts were still to come",
+        "1 verdict of the judge not among the recorded ones",
+    )
 
     ran = run("report", "--run", "pingpong", "--format", "json", *where)
     assert (ran.code, ran.err) == (0, "")
@@ -171,6 +185,12 @@ def test_a_run_of_the_cluster_is_drawn_with_its_policy_and_its_published_verdict
     assert drawn.policies[0].source == "policy 0, applied in the log"
     assert drawn.policies[0].table["warningThreshold"] == 4
     assert drawn.notes == ("1 verdict of the judge not among the recorded ones",)
+
+    exported = tmp_path / "run.jsonl"
+    assert run("export", "--run", "pingpong", "-o", exported, *where).code == 0
+    from_file = run("report", "--from-file", exported, "--format", "json")
+    assert from_json(from_file.out).verdicts == drawn.verdicts
+    assert from_json(from_file.out).cells == drawn.cells
 
     nobody = run("report", "--run", "nobody", *where)
     assert (nobody.code, nobody.out) == (1, "")

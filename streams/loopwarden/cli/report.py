@@ -33,7 +33,7 @@ def report(
     ] = None,
     from_file: Annotated[
         str | None,
-        typer.Option("--from-file", metavar="FILE", help="Read it from a file, as `judge` does, not a cluster."),
+        typer.Option("--from-file", metavar="FILE", help="Read it from a file that `judge` or `export` knows."),
     ] = None,
     policy: Annotated[
         str | None,

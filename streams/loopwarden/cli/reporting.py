@@ -9,16 +9,16 @@ from typing import Final, NamedTuple
 
 from loopwarden.cli.mistakes import Mistake
 from loopwarden.cli.policy_source import fleet_policy
-from loopwarden.cli.reading import Reading, same_file
-from loopwarden.cli.run_log import RunLog, read_run_log
+from loopwarden.cli.reading import same_file
+from loopwarden.cli.run_log import RunLog, run_log_of_cluster, run_log_of_file
 from loopwarden.cli.terminal import plural, printable, say
 from loopwarden.client import Connection
-from loopwarden.importers import open_source
 from loopwarden.report import Timeline, TimelineBuilder
 from loopwarden.report.as_json import to_json
 from loopwarden.report.html import to_html
 from loopwarden.report.markdown import to_markdown
-from loopwarden_schemas.structs import Event, PolicyApplied
+from loopwarden_schemas.policy import PolicyDocument
+from loopwarden_schemas.structs import PolicyApplied
 
 _FORMS: Final[dict[str, Callable[[Timeline], str]]] = {"html": to_html, "md": to_markdown, "json": to_json}
 _ENDINGS: Final = {".html": "html", ".htm": "html", ".md": "md", ".markdown": "md", ".json": "json"}
@@ -42,23 +42,6 @@ class Wanted(NamedTuple):
     policy: str | None
     shown_characters: int
 
-    def write(self, run: Timeline) -> None:
-        """Write the report.
-
-        Raises:
-            Mistake: the file cannot be written.
-        """
-        ending = "" if self.output is None else Path(self.output).suffix.lower()
-        text = _FORMS[self.form or _ENDINGS.get(ending, "html")](run)
-        if self.output is None or self.output == "-":
-            sys.stdout.buffer.write(text.encode())
-            return
-        try:
-            Path(self.output).write_text(text, encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise Mistake(f"{self.output}: cannot be written: {error.strerror}") from None
-        say(f"{self.output}: run {printable(run.run_id)}, {plural(len(run.cells), 'call')}. {run.headline}")
-
 
 def report_from_cluster(connection: Connection, run_id: str, wanted: Wanted) -> int:
     """Write the report of a run as the topics have it; return the exit code.
@@ -69,23 +52,13 @@ def report_from_cluster(connection: Connection, run_id: str, wanted: Wanted) -> 
         Mistake: the output cannot be written.
     """
     # Before the topics are read: a mistake in the policy should not take that long to show.
-    document = fleet_policy(wanted.policy)
-    log = read_run_log(connection, run_id)
-    if not any(not isinstance(event, PolicyApplied) for event in log.events):
+    policy = _given_policy(wanted)
+    log = run_log_of_cluster(connection, run_id)
+    if not log.runs():
         where = f"{connection.topics().events.name} at {connection.bootstrap_servers}"
         say(f"run {run_id}: {where} holds nothing of it. Is the id right?")
         return 1
-    builder = TimelineBuilder(
-        run_id,
-        document,
-        source=wanted.policy or "the defaults",
-        shown_characters=wanted.shown_characters,
-        notes=_notes(log),
-    )
-    builder.add_verdicts(log.verdicts)
-    for event in _judged_by(wanted, log.events):
-        builder.add(event)
-    wanted.write(builder.timeline())
+    _write(_drawn(log, run_id, policy, wanted), wanted)
     return 0
 
 
@@ -95,57 +68,58 @@ def report_from_file(file: str, wanted: Wanted, verbose: bool) -> int:
     Raises:
         InputError: the file is not there, or has a format that cannot be read.
         PolicyError: so is, or has, the policy's.
-        Mistake: the run is not in the file, or the output cannot be written.
+        Mistake: which run is not said, or the output cannot be written.
     """
     if wanted.output is not None and same_file(file, wanted.output):
         raise Mistake(f"{wanted.output}: must not be the file that is read")
-    document = fleet_policy(wanted.policy)
-    with open_source(file) as source:
-        reading = Reading(source, verbose)
-        events = [item.event for item in reading.events()]
-    reading.conclude()
-    run_id = _only_run(reading.name, events) if wanted.run_id is None else wanted.run_id
-    if not any(not isinstance(event, PolicyApplied) and event.run_id == run_id for event in events):
-        say(f"{reading.name}: holds nothing of run {run_id}{_runs_in_words(events)}")
-        return 1
-    source_name = wanted.policy or "the defaults"
-    builder = TimelineBuilder(run_id, document, source=source_name, shown_characters=wanted.shown_characters)
-    for event in _judged_by(wanted, events):
-        builder.add(event)
-    wanted.write(builder.timeline())
-    return 1 if reading.bad else 0
-
-
-def _judged_by(wanted: Wanted, events: list[Event]) -> list[Event]:
-    if wanted.policy is None:
-        return events
-    return [event for event in events if not isinstance(event, PolicyApplied)]
-
-
-def _only_run(name: str, events: list[Event]) -> str:
-    runs = _runs(events)
-    if len(runs) == 1:
-        return runs[0]
+    policy = _given_policy(wanted)
+    log = run_log_of_file(file, wanted.run_id, verbose)
+    runs = log.runs()
     if not runs:
-        raise Mistake(f"{name}: must hold at least one event of a run")
-    raise Mistake(f"{name}: holds {plural(len(runs), 'run')}: say with --run ID which one{_runs_in_words(events)}")
+        raise Mistake(f"{file}: must hold at least one event of a run")
+    if wanted.run_id is None and len(runs) > 1:
+        raise Mistake(f"{file}: holds {plural(len(runs), 'run')}: say with --run ID which one; it holds {_some(runs)}")
+    if wanted.run_id is not None and wanted.run_id not in runs:
+        say(f"{file}: holds nothing of run {wanted.run_id}; it holds {_some(runs)}")
+        return 1
+    _write(_drawn(log, wanted.run_id or runs[0], policy, wanted), wanted)
+    return 1 if log.bad else 0
 
 
-def _runs(events: list[Event]) -> list[str]:
-    return list(dict.fromkeys(event.run_id for event in events if not isinstance(event, PolicyApplied)))
+def _given_policy(wanted: Wanted) -> PolicyDocument | None:
+    return None if wanted.policy is None else fleet_policy(wanted.policy)
 
 
-def _runs_in_words(events: list[Event]) -> str:
-    runs = _runs(events)
-    more = ", ..." if len(runs) > _RUNS_NAMED else ""
-    return f"; it holds {', '.join(map(printable, runs[:_RUNS_NAMED]))}{more}" if runs else ""
+def _drawn(log: RunLog, run_id: str, policy: PolicyDocument | None, wanted: Wanted) -> Timeline:
+    in_force = f"policy {log.number}, in force where the log begins" if log.number >= 0 else "the defaults"
+    builder = TimelineBuilder(
+        run_id,
+        log.policy if policy is None else policy,
+        number=log.number,
+        source=in_force if policy is None else f"{wanted.policy}, whatever was in force",
+        shown_characters=wanted.shown_characters,
+        notes=log.notes,
+    )
+    if log.verdicts is not None:
+        builder.add_verdicts(log.verdicts)
+    for event in log.events:
+        if policy is None or not isinstance(event, PolicyApplied):
+            builder.add(event)
+    return builder.timeline()
 
 
-def _notes(log: RunLog) -> list[str]:
-    notes = []
-    if not log.whole:
-        notes.append("The oldest records of the run's partition are gone: this may not be all of the run")
-    if log.unknown_policies:
-        numbers = ", ".join(map(str, log.unknown_policies))
-        notes.append(f"Policies applied in the log that the archive does not hold were passed over: {numbers}")
-    return notes
+def _write(run: Timeline, wanted: Wanted) -> None:
+    ending = "" if wanted.output is None else Path(wanted.output).suffix.lower()
+    text = _FORMS[wanted.form or _ENDINGS.get(ending, "html")](run)
+    if wanted.output is None or wanted.output == "-":
+        sys.stdout.buffer.write(text.encode())
+        return
+    try:
+        Path(wanted.output).write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise Mistake(f"{wanted.output}: cannot be written: {error.strerror}") from None
+    say(f"{wanted.output}: run {printable(run.run_id)}, {plural(len(run.cells), 'call')}. {run.headline}")
+
+
+def _some(runs: list[str]) -> str:
+    return f"{', '.join(map(printable, runs[:_RUNS_NAMED]))}{', ...' if len(runs) > _RUNS_NAMED else ''}"

@@ -71,6 +71,7 @@ class TimelineBuilder:
         run_id: str,
         policy: PolicyDocument = DEFAULT_DOCUMENT,
         *,
+        number: int = -1,
         source: str = "the defaults",
         shown_characters: int = SHOWN_CHARACTERS,
         notes: Iterable[str] = (),
@@ -80,13 +81,14 @@ class TimelineBuilder:
         Args:
             run_id: The run.
             policy: In force until a `policy.applied`.
+            number: Of that policy; a lower one that is applied changes nothing.
             source: Where that policy comes from, in words.
             shown_characters: Of each payload, at most; 0: none of them are shown.
             notes: What the reader has to know about the log.
         """
         self._run = Gathered(run_id, shown_characters, list(notes))
         self._document = policy
-        self._number = -1
+        self._number = number
         self._source = source
         self._shown = shown_characters
         self._through = FollowingThrough()
