@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 
 from loopwarden.judge import RunState, judge
 from loopwarden.report import Timeline, TimelineBuilder
@@ -33,6 +33,7 @@ def calls_of(run: Timeline) -> list[tuple[str, str, str, str | None]]:
     return found
 
 
+@settings(max_examples=settings().max_examples * 4 // 10)
 @given(logs(), fleets())
 def test_the_calls_in_the_judges_window_are_cells_and_its_verdicts_are_all_there(
     log: list[dict[str, Any]], policy: dict[str, Any]
