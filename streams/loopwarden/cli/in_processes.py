@@ -36,9 +36,9 @@ def in_processes(
         work: What is done with each.
         progress: Told the records read so far, and those there are.
     """
-    cores = _cores()
+    count = cores()
     total = sum(part.size for part in parts)
-    if cores == 1 or total < _WORTH_PROCESSES:
+    if count == 1 or total < _WORTH_PROCESSES:
         done = 0
 
         def advance(count: int) -> None:
@@ -49,11 +49,12 @@ def in_processes(
         for part in parts:
             yield work(part, advance)
         return
-    shards = _sharded(parts, cores, total)
-    yield from _run(_dealt(shards, cores), work, progress, sum(part.size for part in shards))
+    shards = _sharded(parts, count, total)
+    yield from _run(_dealt(shards, count), work, progress, sum(part.size for part in shards))
 
 
-def _cores() -> int:
+def cores() -> int:
+    """How many this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from loopwarden.cli.scanning import scanning_bar
-from loopwarden.client import Connection, Follower, Record, following, judged_offsets, policies_in_force, read_archive
+from loopwarden.client import (
+    Connection,
+    Follower,
+    RecordRead,
+    following,
+    judged_offsets,
+    policies_in_force,
+    read_archive,
+)
 from loopwarden.judge.run_state import IDLE_MS
 from loopwarden.replay import LogPart
 from loopwarden_schemas.canonical import NotCanonical
@@ -150,7 +158,7 @@ def _oldest_causes(follower: Follower, partitions: list[int], ends: dict[int, in
     return causes
 
 
-def cause_offset(record: Record) -> int | None:
+def cause_offset(record: RecordRead) -> int | None:
     """The offset of the event that caused a verdict, as its record says."""
     text = next((text for name, text in record.headers if name == "cause-offset"), b"")
     return int(text) if text.isdigit() else None

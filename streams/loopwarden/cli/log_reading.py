@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from loopwarden.cli.log_parts import PartToRead, cause_offset
-from loopwarden.client import Connection, following
+from loopwarden.client import Connection, RecordRead, read_range
 from loopwarden_schemas.codec import decode_verdict
 from loopwarden_schemas.structs import Verdict
 
@@ -35,11 +35,11 @@ def read_events(
     Raises:
         BrokerUnavailable: the broker is not there, or stopped answering.
     """
-    with following(connection, connection.topics().events.name) as follower:
-        for records in follower.read({to_read.part.partition: to_read.events}):
-            for record in records:
-                taking.take(record.offset, record.timestamp, record.key, record.value, record.content_type)
-            advance(len(records))
+    take = taking.take
+    for records in read_range(connection, connection.topics().events.name, {to_read.part.partition: to_read.events}):
+        for record in records:
+            take(record.offset, record.timestamp, record.key, record.value, _content_type(record))
+        advance(len(records))
 
 
 def read_verdicts(
@@ -51,14 +51,22 @@ def read_verdicts(
         BrokerUnavailable: the broker is not there, or stopped answering.
     """
     unreadable = 0
-    with following(connection, connection.topics().verdicts.name) as follower:
-        for records in follower.read({to_read.part.partition: to_read.verdicts}):
-            for record in records:
-                try:
-                    verdict = decode_verdict(record.value or b"", record.content_type)
-                except ValueError:
-                    unreadable += 1
-                    continue
-                taking.take_recorded(verdict, cause_offset(record), record.key)
-            advance(len(records))
+    for records in read_range(
+        connection, connection.topics().verdicts.name, {to_read.part.partition: to_read.verdicts}
+    ):
+        for record in records:
+            try:
+                verdict = decode_verdict(record.value or b"", _content_type(record))
+            except ValueError:
+                unreadable += 1
+                continue
+            taking.take_recorded(verdict, cause_offset(record), record.key)
+        advance(len(records))
     return unreadable
+
+
+def _content_type(record: RecordRead) -> str | None:
+    for name, text in record.headers:
+        if name == "content-type":
+            return str(text, "latin-1")
+    return None

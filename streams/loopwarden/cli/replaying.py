@@ -42,7 +42,7 @@ def replay_log(connection: Connection, asked: Asked, agent: str | None, as_json:
     comparison, unreadable = Comparison(), 0
     seen: set[str] = set()
     with scanning_bar("Judging again") as progress:
-        for part in in_processes(parts, partial(_replay_part, connection, agent), progress):
+        for part in in_processes(parts, partial(replay_part, connection, agent), progress):
             comparison.add(part.comparison)
             unreadable += part.unreadable
             seen |= part.runs
@@ -62,9 +62,10 @@ def replay_log(connection: Connection, asked: Asked, agent: str | None, as_json:
     return report(comparison, about, as_json)
 
 
-def _replay_part(
+def replay_part(
     connection: Connection, agent: str | None, to_read: PartToRead, advance: Callable[[int], None]
 ) -> _Part:
+    """Judge one part again; `advance` is told the records read."""
     replay = Replay(to_read.part, agent)
     read_events(connection, to_read, replay, advance)
     unreadable = read_verdicts(connection, to_read, replay, advance)

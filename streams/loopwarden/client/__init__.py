@@ -1,6 +1,7 @@
 """How everything outside the worker reaches a cluster: events in, verdicts out, policies, topics. (kafka-python.)"""
 
 from loopwarden.client.admin import BROKERS_DEFAULT, admin_client, create_topics, partition_count
+from loopwarden.client.bulk import RecordRead, read_range
 from loopwarden.client.errors import (
     BrokerUnavailable,
     ClusterError,
@@ -33,6 +34,7 @@ __all__ = [
     "NotPublished",
     "PolicyNotApplied",
     "Record",
+    "RecordRead",
     "TopicMissing",
     "TopicsFailed",
     "WrongSetting",
@@ -47,6 +49,7 @@ __all__ = [
     "partition_count",
     "policies_in_force",
     "read_archive",
+    "read_range",
     "wait_until_judged",
     "write_applied",
 ]

@@ -5,6 +5,7 @@ The worker does the same with Kafka around it; this is its embedded form, and wh
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -14,12 +15,15 @@ from loopwarden.judge import RunState, freeze, judge, thaw
 from loopwarden_schemas.canonical import NotCanonical
 from loopwarden_schemas.codec import Rejected
 from loopwarden_schemas.policy import DEFAULT_DOCUMENT, PolicyDocument
-from loopwarden_schemas.structs import Compaction, Decision, Event, EventOfRun, PolicyApplied, Verdict
+from loopwarden_schemas.structs import Compaction, Decision, Event, EventOfRun, PolicyApplied, RunFinished, Verdict
 
 _SWEEP_AFTER_MS: Final = 3600 * 1000
 """A run's state is let go this long after an event would find a fresh run: the worker's rule. (design.md.)"""
 
 _FIRST_SWEEP: Final = 1000
+
+_JUST_ENDED: Final = 1000
+"""Runs that ended last keep their state as it is: what comes late mostly comes soon."""
 
 
 class _Ended(NamedTuple):
@@ -76,6 +80,7 @@ class Folder:
         self._agent_id = agent_id
         self._archive = archive
         self._states: dict[str, RunState | _Ended] = {}
+        self._just_ended: deque[str] = deque()
         self._newest = 0
         self._swept_up_to = -1
         self._sweep_at = _FIRST_SWEEP
@@ -89,7 +94,7 @@ class Folder:
         """Fold the next event."""
         if isinstance(event, PolicyApplied):
             return self._apply(event)
-        if event.agent_id is None:
+        if event.agent_id is None and self._agent_id is not None:
             event.agent_id = self._agent_id
         return self._judge(event)
 
@@ -125,19 +130,33 @@ class Folder:
 
     def _judge(self, event: EventOfRun) -> Folded:
         kept = self._states.get(event.run_id)
-        state = thaw(kept.record) if isinstance(kept, _Ended) else kept
+        state = thaw(kept.record) if type(kept) is _Ended else kept
         try:
-            state, decisions, verdicts = judge(state, event, self.policy)
+            state, decisions, verdicts = judge(state, event, self.policy)  # type: ignore[arg-type]
         except NotCanonical as error:
             return Folded(event, [], [], Rejected(0, "invalid_payload", str(error)))
         if kept is None and event.append_time <= self._swept_up_to:
             self.ambiguous += 1
-        self._states[event.run_id] = state if state.ended_at is None else _Ended(state.expires_at, freeze(state))
-        self._newest = max(self._newest, event.append_time)
+        if state is not kept:
+            self._states[event.run_id] = state
+        if state.ended_at is not None and (state is not kept or type(event) is RunFinished or verdicts):
+            self._ended(event.run_id)
+        if event.append_time > self._newest:
+            self._newest = event.append_time
         if len(self._states) >= self._sweep_at:
             self._sweep()
-        armed = state.guard.remaining if isinstance(event, Compaction) and state.ended_at is None else 0
+        armed = state.guard.remaining if type(event) is Compaction and state.ended_at is None else 0
         return Folded(event, decisions, verdicts, None, armed, state.policy.detectors_on, state.policy.guard_on)
+
+    def _ended(self, run_id: str) -> None:
+        """Keep the state of a run that ended long ago in its compact form."""
+        self._just_ended.append(run_id)
+        if len(self._just_ended) > _JUST_ENDED:
+            oldest = self._just_ended.popleft()
+            state = self._states.get(oldest)
+            # It may have begun again, or be let go already.
+            if isinstance(state, RunState) and state.ended_at is not None:
+                self._states[oldest] = _Ended(state.expires_at, freeze(state))
 
     def _sweep(self) -> None:
         """Let go the states of runs that are over. An event would find a fresh run, with or without them."""

@@ -11,7 +11,10 @@ from loopwarden_schemas.structs import Event, PolicyApplied
 from loopwarden_schemas.topics import partition_for
 
 _ROUTES_KEPT: Final = 100_000
-"""Where a key belongs takes 10 us to compute: it is remembered for so many runs."""
+"""Where a key belongs takes 10 us to compute: it is remembered for so many keys."""
+
+_UNKNOWN: Final = object()
+_NOT_WANTED: Final = object()
 
 
 class Records:
@@ -27,20 +30,24 @@ class Records:
         self.read = self.events = 0
         self.dead: Counter[str] = Counter()
         self._part = part
-        self._routes: dict[bytes, bool] = {}
+        self._routes: dict[bytes | None, object] = {None: None}
+        """By the key: the run whose events may come under it here; None: no run's may."""
 
     def take(self, key: bytes | None, value: bytes | None, append_time: int, content_type: str | None) -> list[Event]:
         """Return the events of the next record."""
         self.read += 1
-        part = self._part
-        if key is not None and not part.wants(key):
+        run_id = self._routes.get(key, _UNKNOWN)
+        if run_id is _UNKNOWN:
+            run_id = self._route(key)
+        if run_id is _NOT_WANTED:
             return []
+        decoded = decode_record(value, append_time, content_type)
         events: list[Event] = []
-        for event in decode_record(value, append_time, content_type):
-            if isinstance(event, Rejected):
+        for event in decoded:
+            if type(event) is Rejected:
                 self.reject(event.reason, key)
-            elif isinstance(event, PolicyApplied) or self._belongs(key, event.run_id):
-                events.append(event)
+            elif type(event) is PolicyApplied or event.run_id == run_id:  # type: ignore[union-attr]
+                events.append(event)  # type: ignore[arg-type]
             else:
                 self.reject("misrouted", key)
         self.events += len(events)
@@ -51,12 +58,18 @@ class Records:
         if key is not None or self._part.shard == 0:
             self.dead[reason] += 1
 
-    def _belongs(self, key: bytes | None, run_id: str) -> bool:
-        if key is None or key != run_id.encode("utf-8", "surrogatepass"):
-            return False
-        right = self._routes.get(key)
-        if right is None:
-            if len(self._routes) >= _ROUTES_KEPT:
-                self._routes.clear()
-            right = self._routes[key] = partition_for(key, self._part.partitions) == self._part.partition
-        return right
+    def _route(self, key: bytes | None) -> object:
+        assert key is not None, "remembered from the beginning"
+        if len(self._routes) >= _ROUTES_KEPT:
+            self._routes = {None: None}
+        part = self._part
+        route: object = _NOT_WANTED
+        if part.wants(key):
+            try:
+                route = key.decode("utf-8", "surrogatepass")
+            except UnicodeDecodeError:
+                route = None
+            if partition_for(key, part.partitions) != part.partition:
+                route = None
+        self._routes[key] = route
+        return route
