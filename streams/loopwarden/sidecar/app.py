@@ -7,11 +7,11 @@ from typing import Any, Final
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
-from loopwarden.sidecar.bodies import FILLED_IN, Accepted, Answer, Call, Event, Health, Note, Outcome, Problem, RunNow
-from loopwarden.sidecar.door import Door
-from loopwarden.sidecar.problems import tell_problems
+from loopwarden.serving import Listening
+from loopwarden.serving.door import Door
+from loopwarden.serving.problems import Problem, tell_problems
+from loopwarden.sidecar.bodies import FILLED_IN, Accepted, Answer, Call, Event, Health, Note, Outcome, RunNow
 from loopwarden.sidecar.runs import GuardedRuns
-from loopwarden.sidecar.settings import Listening
 
 _PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     400: {"model": Problem, "description": "The body is no JSON."},
