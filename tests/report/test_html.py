@@ -203,6 +203,7 @@ def test_ten_thousand_calls_stay_a_page_that_a_phone_opens() -> None:
     assert len([each for each in page.all("li") if "data-s" in each]) == 10_000
     assert len(text) < 4_000_000
     assert len(page.all("svg")) == 1
+    assert page.all("body") == [{"class": "too-long-for-paper"}]
     assert len(page.all("tr")) < 2_000
     assert any("payloads left out: a page shows 500,000 characters of them in all" in each for each in page.text)
     assert any("The first 500 of 3,002 signatures" in each for each in page.text)

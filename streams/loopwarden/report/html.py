@@ -17,6 +17,9 @@ from loopwarden_schemas.verdicts import RULES_VERSION
 _NOTHING_ACTIVE: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 """Content security policy: even if something slipped through the escaping, no browser would run or fetch it."""
 
+CALLS_ON_PAPER: Final = 2_000
+"""Of longer runs paper has the map and the tables: each call of 10,000 would take 50 sheets, and minutes to print."""
+
 _STATUSES: Final = {"running": "not finished", "finished": "finished"}
 
 
@@ -31,7 +34,8 @@ def to_html(run: Timeline) -> str:
         tag("title", f"Run {one_line(run.run_id)}: {SEVERITIES[run.severity]} (Loopwarden)"),
         tag("style", style()),
     )
-    return f"<!doctype html>\n{tag('html', head, tag('body', body(run)), lang='en')}\n"
+    size = "too-long-for-paper" if len(run.cells) > CALLS_ON_PAPER else None
+    return f"<!doctype html>\n{tag('html', head, tag('body', body(run), class_=size), lang='en')}\n"
 
 
 @cache
@@ -50,6 +54,7 @@ def body(run: Timeline) -> Markup:
                 "main",
                 _facts(run),
                 _section("picture", "Timeline", picture(run)),
+                _paper_note(run),
                 _section("steps", "Step by step", steps_table(run)),
                 _section("signatures", "Signatures", signatures_table(run)),
                 _section("verdicts", "Verdicts", verdicts_table(run)),
@@ -119,6 +124,13 @@ def _spent(all_: Spent, repeats: Spent) -> list[tuple[str, str, str | None]]:
 
 def _section(name: str, title: str, content: Markup) -> Markup:
     return tag("section", tag("h2", title, id=f"{name}-title"), content, id=name, aria_labelledby=f"{name}-title")
+
+
+def _paper_note(run: Timeline) -> Markup | None:
+    if len(run.cells) <= CALLS_ON_PAPER:
+        return None
+    words = "On paper a run of this length has its map and its tables; on the screen each call has its cell."
+    return tag("p", words, class_="on-paper")
 
 
 def _footer(run: Timeline) -> Markup:
