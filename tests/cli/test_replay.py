@@ -14,6 +14,9 @@ from .conftest import Ran
 
 __all__ = ["histories", "installation"]
 
+# kafka-python leaves a socket behind where it is closed while it asks for its metadata again.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 LAX = {"tools": {"loopDetection": {"enabled": True, "warningThreshold": 5, "criticalThreshold": 9}}}
 
 Loopwarden = Callable[..., Ran]

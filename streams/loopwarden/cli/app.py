@@ -25,9 +25,11 @@ from loopwarden.cli.replay import replay
 from loopwarden.cli.report import report
 from loopwarden.cli.selftest import selftest
 from loopwarden.cli.sidecar import sidecar
+from loopwarden.cli.tune import tune
 from loopwarden.cli.up import up
 from loopwarden.cli.version import version
 from loopwarden.cli.watch import watch
+from loopwarden.cli.what_if import what_if
 from loopwarden.cli.worker import worker
 
 _EXIT_CODES: Final = (
@@ -82,6 +84,8 @@ app.command("history")(history)
 app.command("report")(report)
 app.command("replay")(replay)
 app.command("export")(export)
+app.command("what-if")(what_if)
+app.command("tune")(tune)
 app.command("override")(override)
 app.command("selftest")(selftest)
 app.command("sidecar")(sidecar)

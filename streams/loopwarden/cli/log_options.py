@@ -34,4 +34,23 @@ FromFile: TypeAlias = Annotated[
     ),
 ]
 
+Events: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--from-file",
+        metavar="FILE",
+        help="Read a file instead of the topics, as `judge` does: exported runs, events, trajectories, sessions.",
+    ),
+]
+
+Resolved: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--resolved",
+        metavar="REASON",
+        help="A reason of run.finished, in full, of runs that ended well; others did not. May be given more than once. "
+        "Without it the words of the reason tell.",
+    ),
+]
+
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print lines of JSON.")]
