@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from loopwarden.cli.scanning import scanning_bar
 from loopwarden.client import (
+    ArchivedPolicy,
     Connection,
     Follower,
     RecordRead,
+    applied_before,
     following,
     judged_offsets,
     policies_in_force,
@@ -84,11 +86,10 @@ def parts_to_read(connection: Connection, asked: Asked) -> list[PartToRead]:
         firsts = _at_time(follower, None if asked.since is None else asked.since - IDLE_MS, log_begins)
         since = _at_time(follower, asked.since, log_begins)
         until = _at_time(follower, asked.until, ends)
-    archive = read_archive(connection)
-    before = {partition: firsts[partition] for partition in partitions}
-    with scanning_bar("Looking for the policies in force") as progress:
-        in_force = {each.partition: each for each in policies_in_force(connection, archive, progress, before)}
-    documents = _documents((policy.number, policy.document) for policy in archive)
+    if asked.policy is None:
+        pinned = _policies(connection, {each: firsts[each] for each in partitions}, log_begins)
+    else:
+        pinned = dict.fromkeys(partitions, _Pinned(asked.policy, -1, None, {}))
     found = []
     with following(connection, topics.verdicts.name) as follower:
         verdicts_begin, verdicts_end = follower.beginnings(), follower.ends()
@@ -99,8 +100,6 @@ def parts_to_read(connection: Connection, asked: Asked) -> list[PartToRead]:
     for partition in partitions:
         first = firsts[partition]
         end = min(until[partition], judged.get(partition, 0))
-        state = in_force[partition]
-        gone = [each.number for each in archive if each.log_ends.get(partition, 0) < log_begins[partition]]
         part = LogPart(
             partition=partition,
             partitions=count,
@@ -108,14 +107,13 @@ def parts_to_read(connection: Connection, asked: Asked) -> list[PartToRead]:
             since=since[partition],
             end=end,
             recorded_from=oldest.get(partition, end) if partition in expired else 0,
-            policy=DEFAULT_DOCUMENT if state.number is None else documents[state.number],
-            number=-1 if state.number is None else state.number,
-            known_from=None if state.certain else max(gone, default=None),
-            archive=documents,
+            policy=pinned[partition].document,
+            number=pinned[partition].number,
+            known_from=pinned[partition].known_from,
+            archive=pinned[partition].archive,
+            fixed=asked.policy is not None,
             runs=frozenset(run.encode() for run in asked.runs) or None,
         )
-        if asked.policy is not None:
-            part = replace(part, policy=asked.policy, number=-1, fixed=True, archive={})
         read_to = end if asked.judged_only else until[partition]
         unjudged = max(0, until[partition] - max(end, first))
         verdicts = (verdicts_first[partition], verdicts_end[partition])
@@ -133,15 +131,52 @@ def _at_time(follower: Follower, milliseconds: int | None, otherwise: dict[int, 
     return otherwise if milliseconds is None else follower.at_time(max(0, milliseconds))
 
 
-def _documents(archive: Iterable[tuple[int, PolicyDocument]]) -> dict[int, PolicyDocument]:
+class _Pinned(NamedTuple):
+    """The policy in force where the reading of a partition begins. For the fields see `LogPart`."""
+
+    document: PolicyDocument
+    number: int
+    known_from: int | None
+    archive: Mapping[int, PolicyDocument]
+
+
+def _policies(connection: Connection, firsts: Mapping[int, int], log_begins: Mapping[int, int]) -> dict[int, _Pinned]:
+    """Find what is in force where each partition begins to be read: in the log, else in the worker's changelog."""
+    archive = read_archive(connection)
+    documents = _documents(archive)
+    with scanning_bar("Looking for the policies in force") as progress:
+        states = [each for each in policies_in_force(connection, archive, progress, firsts) if each.partition in firsts]
+        # What may have been applied in the part of the log that is gone: the newest of it would be in force.
+        gone = {
+            state.partition: max(
+                policy.number
+                for policy in archive
+                if policy.log_ends.get(state.partition, 0) < log_begins[state.partition]
+            )
+            for state in states
+            if not state.certain
+        }
+        wanted = {partition: (number, firsts[partition]) for partition, number in gone.items()}
+        kept = applied_before(connection, wanted, progress) if wanted else set()
+    pinned = {}
+    for partition, number, *_ in states:
+        known_from = gone.get(partition)
+        if partition in kept:
+            number, known_from = known_from, None
+        document = DEFAULT_DOCUMENT if number is None else documents.get(number, DEFAULT_DOCUMENT)
+        pinned[partition] = _Pinned(document, -1 if number is None else number, known_from, documents)
+    return pinned
+
+
+def _documents(archive: Iterable[ArchivedPolicy]) -> dict[int, PolicyDocument]:
     documents = {}
-    for number, document in archive:
+    for policy in archive:
         try:
-            _ = document.digest
+            _ = policy.document.digest
         except NotCanonical:
             # The worker takes no such document for a policy.
             continue
-        documents[number] = document
+        documents[policy.number] = policy.document
     return documents
 
 

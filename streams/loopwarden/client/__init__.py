@@ -14,6 +14,7 @@ from loopwarden.client.errors import (
 )
 from loopwarden.client.follower import Follower, Record, following
 from loopwarden.client.judged import judged_offsets, wait_until_judged
+from loopwarden.client.policies_kept import applied_before
 from loopwarden.client.policy_apply import Applied, apply_policy, write_applied
 from loopwarden.client.policy_archive import ArchivedPolicy, append_policy, archived, read_archive
 from loopwarden.client.policy_in_force import InForce, policies_in_force
@@ -40,6 +41,7 @@ __all__ = [
     "WrongSetting",
     "admin_client",
     "append_policy",
+    "applied_before",
     "apply_policy",
     "archived",
     "create_topics",
