@@ -24,6 +24,7 @@ from loopwarden.cli.publish import publish
 from loopwarden.cli.replay import replay
 from loopwarden.cli.report import report
 from loopwarden.cli.selftest import selftest
+from loopwarden.cli.serve import serve
 from loopwarden.cli.sidecar import sidecar
 from loopwarden.cli.tune import tune
 from loopwarden.cli.up import up
@@ -89,6 +90,7 @@ app.command("tune")(tune)
 app.command("override")(override)
 app.command("selftest")(selftest)
 app.command("sidecar")(sidecar)
+app.command("serve")(serve)
 app.command("version")(version)
 
 importing = _group("Turn other people's run files into events: JSON lines, as `publish`, `demo` and `judge` read them.")

@@ -34,6 +34,18 @@ def milliseconds(option: str, text: str) -> int:
         ) from None
 
 
+def duration_ms(option: str, text: str) -> int:
+    """Return the milliseconds of `90s`, `15m`, `24h` or `7d`.
+
+    Raises:
+        Mistake: it is none of them.
+    """
+    found = _AGO.fullmatch(text.strip())
+    if found is None:
+        raise Mistake(f"{option}: must be a length of time as 90s, 15m, 24h or 7d, got {text!r:.60}")
+    return int(found[1]) * _UNIT_MS[found[2]]
+
+
 def clock(at: int) -> str:
     """Return milliseconds since the epoch as local time."""
     seconds, rest = divmod(at, 1000)
