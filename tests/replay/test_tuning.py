@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loopwarden.replay import Course, RunUnder, Spared, Tally, candidates, choose, front, tallies
+from loopwarden.replay import Course, RunUnder, Spared, Tally, WhatIf, candidates, choose, front, suspects, tallies
 from loopwarden_schemas.policy import DEFAULT_DOCUMENT, PolicyDocument
+
+from .logs import Log, partitions
 
 TALLIES = st.lists(
     st.builds(
@@ -79,6 +81,20 @@ def test_the_policy_to_begin_with_stays_as_it_is() -> None:
 
     assert base.value == {"tools": {"loopDetection": {"historySize": 50}}}
     assert len(candidates(DEFAULT_DOCUMENT)) == len({each.document.digest for each in candidates(DEFAULT_DOCUMENT)})
+
+
+@settings(max_examples=15)
+@given(partitions())
+def test_a_run_that_the_strictest_policy_never_stops_is_stopped_by_none(log: Log) -> None:
+    """Where no run brings thresholds of its own (`run.started`), as a fleet's does not."""
+    tried = [each.document for each in candidates(DEFAULT_DOCUMENT)]
+    what_if = WhatIf(log.part(), tried)
+    for offset, record in enumerate(log.records):
+        what_if.take(offset, record.append_time, record.key, record.value, None)
+
+    suspected = set(suspects(what_if.runs()))
+    for run_under in what_if.runs():
+        assert run_under.run_id.encode() in suspected or not any(course.stops for course in run_under.courses)
 
 
 @pytest.mark.parametrize("shares", [(0, 0)])

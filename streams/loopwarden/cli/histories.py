@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from loopwarden.cli.in_processes import in_processes
 from loopwarden.cli.legibility import events_of, must_be_text
@@ -21,8 +21,6 @@ from loopwarden.importers import STDIN, BadLine, Checked, Recorded, check, open_
 from loopwarden.importers.formats import FORMATS
 from loopwarden.replay import WHY, LogPart, RunExported, RunUnder, WhatIf, Why, recorded_of
 from loopwarden_schemas.policy import PolicyDocument
-
-_Result = TypeVar("_Result")
 
 _BYTES_OF_AN_EVENT: Final = 300
 """About. A file is read in several processes where that is worth it."""
@@ -85,9 +83,6 @@ class Judged(NamedTuple):
     dead: Counter[str]
 
 
-Reduce = Callable[[list[RunUnder]], _Result]
-
-
 class Reduced(NamedTuple):
     """What came of all parts, but for the runs themselves."""
 
@@ -110,11 +105,19 @@ class Reduced(NamedTuple):
 
 def under_policies(
     history: History,
+    parts: Sequence[PartToRead],
     policies: Sequence[PolicyDocument | None],
     take: Callable[[list[RunUnder]], None],
     what: str,
 ) -> Reduced:
-    """Judge a history under policies (None: those in force by the log); `take` gets the runs, part by part.
+    """Judge a history under several policies.
+
+    Args:
+        history: Which.
+        parts: Of it, as `History.parts` returns them.
+        policies: None among them: those in force by the log.
+        take: Gets the runs, part by part.
+        what: Stands beside the bar.
 
     Raises:
         ClusterError: the broker or a topic is not there.
@@ -126,7 +129,7 @@ def under_policies(
     dead: Counter[str] = Counter()
     seen: set[str] = set()
     with scanning_bar(what) as progress:
-        for part in _judged(history, policies, progress):
+        for part in in_processes(parts, partial(judge_part, history, tuple(policies)), progress):
             take(part.runs)
             events += part.events
             bad += part.bad
@@ -140,12 +143,6 @@ def under_policies(
     if absent:
         raise Mistake(f"run {absent[0]}: {history.name()} holds nothing of it in what was read. Is the id right?")
     return Reduced(events, not_whole, bad, dead)
-
-
-def _judged(
-    history: History, policies: Sequence[PolicyDocument | None], progress: Callable[[int, int], None]
-) -> Iterator[Judged]:
-    return in_processes(history.parts(), partial(judge_part, history, tuple(policies)), progress)
 
 
 def judge_part(

@@ -41,7 +41,7 @@ def try_policy(
         Mistake: it holds no run that is seen whole.
     """
     runs: list[RunUnder] = []
-    found = under_policies(history, (old, new), runs.extend, "Judging twice")
+    found = under_policies(history, history.parts(), (old, new), runs.extend, "Judging twice")
     if not runs:
         found.tell(history.name())
         raise Mistake(f"{history.name()}: must hold a run that can be judged from its beginning, but holds none")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,7 @@ from loopwarden.cli.histories import History, Reduced, under_policies
 from loopwarden.cli.mistakes import Mistake
 from loopwarden.cli.scatter import scatter
 from loopwarden.cli.terminal import plural, printable, say
-from loopwarden.replay import Candidate, RunUnder, Tally, candidates, choose, front, tallies
+from loopwarden.replay import Candidate, RunUnder, Tally, candidates, choose, front, suspects, tallies
 from loopwarden_schemas.policy import PolicyDocument
 
 _AT_ONCE: Final = 11
@@ -30,20 +31,7 @@ def tune_policy(history: History, base: PolicyDocument, most_harm: float, output
         Mistake: it holds no run that is seen whole, or the policy cannot be written.
     """
     tried = candidates(base)
-    found: list[Tally] = []
-    reduced: Reduced | None = None
-    for first in range(0, len(tried), _AT_ONCE):
-        group = tried[first : first + _AT_ONCE]
-        sums = [Tally() for _ in group]
-
-        def take(runs: list[RunUnder], sums: list[Tally] = sums) -> None:
-            for total, tally in zip(sums, tallies(runs, len(sums)), strict=True):
-                total.add(tally)
-
-        what = f"Trying policies {first + 1} to {first + len(group)} of {len(tried)}"
-        reduced = under_policies(history, [each.document for each in group], take, what)
-        found += sums
-    assert reduced is not None
+    found, reduced = _judge(history, tried)
     runs = found[0].resolved + found[0].unresolved + found[0].unknown
     if not runs:
         reduced.tell(history.name())
@@ -57,6 +45,36 @@ def tune_policy(history: History, base: PolicyDocument, most_harm: float, output
         _show(history, tried, found, best, chosen)
     reduced.tell(history.name())
     return _conclude(tried, found, chosen, most_harm, output)
+
+
+def _judge(history: History, tried: Sequence[Candidate]) -> tuple[list[Tally], Reduced]:
+    """Judge all runs under the strictest policy, and those that it stops under the others."""
+    parts = history.parts()
+    strictest = Tally()
+    suspected: set[bytes] = set()
+
+    def first(runs: list[RunUnder]) -> None:
+        strictest.add(tallies(runs, 1)[0])
+        suspected.update(suspects(runs))
+
+    reduced = under_policies(history, parts, [tried[0].document], first, f"Trying policies: 1 of {len(tried)}")
+    found = [strictest, *(strictest.without_harm() for _ in tried[1:])]
+    some = [replace(each, part=replace(each.part, runs=frozenset(suspected))) for each in parts]
+    for at in range(1, len(tried), _AT_ONCE):
+        group = range(at, min(at + _AT_ONCE, len(tried)))
+        sums = [Tally() for _ in group]
+
+        def take(runs: list[RunUnder], sums: list[Tally] = sums) -> None:
+            for total, tally in zip(sums, tallies(runs, len(sums)), strict=True):
+                total.add(tally)
+
+        what = f"Trying policies: {group[0] + 1} to {group[-1] + 1} of {len(tried)}"
+        if suspected:
+            under_policies(history, some, [tried[number].document for number in group], take, what)
+        for number, total in zip(group, sums, strict=True):
+            for name in ("harmed", "stopped", "stopped_unknown", "spared_calls"):
+                setattr(found[number], name, getattr(total, name))
+    return found, reduced
 
 
 def _conclude(

@@ -9,7 +9,7 @@ from loopwarden.replay.exported import Export, RunExported, VerdictRecorded, exp
 from loopwarden.replay.fold_events import Folded, Folder, fold_events
 from loopwarden.replay.log_part import LogPart
 from loopwarden.replay.replayed import Replay
-from loopwarden.replay.tuning import Candidate, Tally, candidates, choose, front, tallies
+from loopwarden.replay.tuning import Candidate, Tally, candidates, choose, front, suspects, tallies
 from loopwarden.replay.what_if import RunUnder, WhatIf, spared_more
 
 __all__ = [
@@ -41,5 +41,6 @@ __all__ = [
     "outcome_of",
     "recorded_of",
     "spared_more",
+    "suspects",
     "tallies",
 ]

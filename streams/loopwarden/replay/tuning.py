@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from loopwarden.replay.what_if import RunUnder
-from loopwarden_schemas.policy import MAX_WINDOW, PolicyDocument
+from loopwarden_schemas.policy import PolicyDocument
 
-CRITICAL: Final = (3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30)
-"""Thresholds that are tried: of a block by default, 20, and below, where loops are caught early."""
+CRITICAL: Final = (3, 4, 5, 6, 8, 10, 12, 15, 20)
+"""Thresholds of a block that are tried: the default and below it, where loops are caught early."""
 
 DETECTORS: Final[Mapping[str, Mapping[str, bool]]] = {
     "all": {},
@@ -56,6 +56,10 @@ class Tally:
     stopped_unknown: int = 0
     spared_calls: int = 0
 
+    def without_harm(self) -> Tally:
+        """Return that of a policy that stops none of the same runs."""
+        return Tally(self.resolved, self.unresolved, self.unknown)
+
     def add(self, other: Tally) -> None:
         """Add that of other runs."""
         for name in Tally.__dataclass_fields__:
@@ -73,18 +77,20 @@ class Tally:
 
 
 def candidates(base: PolicyDocument) -> list[Candidate]:
-    """Return the policies to try: the base with other thresholds and detectors for the fleet.
+    """Return the policies to try, the strictest first: the base with other thresholds and detectors for the fleet.
 
     What the base says of single agents stays as it is. Warnings come at half the threshold of blocks, the breaker half
-    above it, and the window is large enough for both.
+    above it. All have the same window, large enough for each: so a run that the first one never blocks is never blocked
+    by any (until a policy blocks, the windows are the same, and no other has a lower threshold or more detectors).
     """
     found = []
+    window = max(base.resolve(None).history_size, 2 * (CRITICAL[-1] + CRITICAL[-1] // 2))
     for critical in CRITICAL:
         warning, breaker = max(1, critical // 2), critical + max(1, critical // 2)
         for name, detectors in DETECTORS.items():
             block = {
                 "enabled": True,
-                "historySize": min(MAX_WINDOW, max(30, 2 * breaker)),
+                "historySize": window,
                 "warningThreshold": warning,
                 "criticalThreshold": critical,
                 "unknownToolThreshold": critical,
@@ -122,6 +128,14 @@ def tallies(runs: Iterable[RunUnder], policies: int) -> list[Tally]:
                 tally.unknown += 1
                 tally.stopped_unknown += stops
     return found
+
+
+def suspects(runs: Iterable[RunUnder]) -> Iterator[bytes]:
+    """Yield the keys of the runs that a policy, the only one or the first, blocks or ends."""
+    for run in runs:
+        course = run.courses[0]
+        if course.stops or course.blocked_at is not None:
+            yield run.run_id.encode("utf-8", "surrogatepass")
 
 
 def front(found: Sequence[Tally]) -> list[int]:
