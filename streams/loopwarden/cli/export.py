@@ -14,7 +14,9 @@ def export(
     run: Annotated[
         list[str] | None, typer.Option("--run", metavar="ID", help="The run. May be given more than once.")
     ] = None,
-    all_runs: Annotated[bool, typer.Option("--all", help="Every run of the log.")] = False,
+    all_runs: Annotated[
+        bool, typer.Option("--all", help="Every run of the log: all is held in memory meanwhile.")
+    ] = False,
     since: Since = None,
     until: Until = None,
     output: Annotated[

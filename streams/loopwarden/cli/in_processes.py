@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 from loopwarden.cli.log_parts import PartToRead
 from loopwarden.cli.mistakes import Mistake
 from loopwarden.client import ClusterError
+from loopwarden.importers import InputError
 
 _Result = TypeVar("_Result")
 Work = Callable[[PartToRead, Callable[[int], None]], _Result]
@@ -126,7 +127,8 @@ def _work(pipe: Pipe, hand: list[PartToRead], work: Work[Any]) -> None:
             pipe.send(("result", work(part, lambda count: pipe.send(("read", count)))))
     except Exception as error:
         # Not every exception can be pickled; one that is meant for the user is its text.
-        told = ClusterError(str(error)) if isinstance(error, ClusterError) else RuntimeError(traceback.format_exc())
+        meant = isinstance(error, (ClusterError, InputError, Mistake))
+        told = Mistake(str(error)) if meant else RuntimeError(traceback.format_exc())
         with suppress(OSError):
             pipe.send(("failed", told))
     finally:

@@ -49,7 +49,7 @@ def replay(
         loopwarden export --run build-7 -o build-7.jsonl; loopwarden replay --from-file build-7.jsonl
 
     Exit code 0 where everything that was compared is the same; 1 where something differs; 2 where it cannot be done: a
-    run that was asked for is not there, or nothing of what was asked for can be compared.
+    run given with --run is not there or cannot be compared, or no run can.
     """
     from loopwarden.cli.mistakes import Mistake
     from loopwarden.cli.policy_source import fleet_policy
