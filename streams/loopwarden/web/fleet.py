@@ -116,7 +116,8 @@ class Fleet:
         """Return the newest verdicts that are wanted, the newest first."""
         with self._lock:
             known = list(self._verdicts)
-        found = [each for each in known if wanted(each.verdict)]
+        # Of those with the same time the one that came last is the newest: `nlargest` keeps the order of equals.
+        found = [each for each in reversed(known) if wanted(each.verdict)]
         return heapq.nlargest(limit, found, key=lambda each: each.at)
 
 

@@ -12,7 +12,7 @@ let failures = 0;
 let timer = 0;
 
 /** Make `old` what `fresh` is, changing as little as possible. */
-function become(old, fresh) {
+export function become(old, fresh) {
   if (old.isEqualNode(fresh)) return;
   if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName || old.id !== fresh.id) {
     old.replaceWith(fresh);

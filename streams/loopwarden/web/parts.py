@@ -36,11 +36,11 @@ def cell(head: str, *children: Child, class_: str | None = None) -> Markup:
     return tag("td", *children, data_h=head, class_=class_)
 
 
-def table(caption: str, heads: tuple[str, ...], rows: list[Markup]) -> Markup:
+def table(caption: str, heads: tuple[str, ...], rows: list[Markup], class_: str | None = None) -> Markup:
     """Return a table."""
     head = tag("thead", tag("tr", *(tag("th", each, scope="col") for each in heads)))
     named = tag("caption", caption, class_="unseen")
-    return tag("div", tag("table", named, head, tag("tbody", *rows)), class_="scroll")
+    return tag("div", tag("table", named, head, tag("tbody", *rows), class_=class_), class_="scroll")
 
 
 def facts(*told: tuple[str, str, str | None]) -> Markup:
@@ -55,7 +55,7 @@ def facts(*told: tuple[str, str, str | None]) -> Markup:
 def runs_table(caption: str, runs: list[Run]) -> Markup:
     """Return runs, a row each."""
     heads = ("Run", "Status", "Verdicts", "Calls", "Nothing new", "Newest calls", "Newest verdict")
-    return table(caption, heads, [_row(run) for run in runs])
+    return table(caption, heads, [_row(run) for run in runs], "runs")
 
 
 def _row(run: Run) -> Markup:

@@ -67,7 +67,7 @@ def _settings(found: PolicyDocument) -> Markup:
         tag("tr", tag("th", name, scope="row"), cell("Value", setting_in_words(value)))
         for name, value in flat(policy.to_table())
     ]
-    return Markup(tag("p", *told, class_="pills") + table("Every setting", ("Setting", "Value"), rows))
+    return Markup(tag("p", *told, class_="pills") + table("Every setting", ("Setting", "Value"), rows, "narrow"))
 
 
 def _agents(found: PolicyDocument) -> Iterator[Markup]:

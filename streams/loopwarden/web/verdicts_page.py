@@ -30,7 +30,7 @@ def verdicts_page(asked: VerdictsAsked, found: list[Published], source: Source) 
     """Return the page."""
     reasons = {"": "any", **{each: each for each in _REASONS}, asked.reason: asked.reason or "any"}
     heads = ("When (UTC)", "Verdict", "Run", "Why", "About", "Message to the model")
-    told = "the newest of them" if len(found) == asked.limit else plural(len(found), "verdict")
+    told = f"the newest {len(found):,} verdicts" if len(found) == asked.limit else plural(len(found), "verdict")
     return document(
         "Verdicts",
         "verdicts",

@@ -64,6 +64,7 @@ class WatchedRun:
         "calls",
         "disobeyed",
         "ended",
+        "ended_at",
         "errors",
         "newest",
         "newest_at",
@@ -84,6 +85,7 @@ class WatchedRun:
         self.begun: int | None = None
         self.newest_at = 0
         self.ended: Literal["finished", "aborted"] | None = None
+        self.ended_at = 0
         self.calls = self.repeats = self.errors = self.refused = self.disobeyed = 0
         self.warnings = self.blocks = self.aborts = 0
         self.severity: Severity = "quiet"
@@ -110,8 +112,8 @@ class WatchedRun:
         if isinstance(event, TOOL_CALL_EVENTS):
             self._see_call(event)
         elif type(event) is RunFinished:
-            self.ended = self.ended or "finished"
-        elif type(event) is RunStarted:
+            self._end("finished", event.append_time)
+        elif type(event) is RunStarted and event.append_time > self.ended_at:
             self.ended = None
 
     def see_verdict(self, verdict: Verdict, at: int) -> None:
@@ -129,11 +131,17 @@ class WatchedRun:
             self.warnings += 1
         elif verdict.action == "abort":
             self.aborts += 1
-            self.ended = "aborted"
+            self._end("aborted", at)
         elif verdict.phase == "order":
             self.blocks += 1
         if GRAVITY[verdict.action] > GRAVITY[self.severity]:
             self.severity = verdict.action
+
+    def _end(self, how: Literal["finished", "aborted"], at: int) -> None:
+        # Events and verdicts are read side by side: which of them is seen first says nothing.
+        if self.ended != "aborted":
+            self.ended = how
+        self.ended_at = max(self.ended_at, at)
 
     def _see_call(self, event: ToolCallEvent) -> None:
         hashed = hash_call(event)
