@@ -95,11 +95,17 @@ class Comparison:
 
 
 class _OfRun:
-    """The verdicts of one run by their ids, each the first time that it came."""
+    """The verdicts of one run by their ids, each the first time that it came.
 
-    __slots__ = ("recorded", "replayed")
+    Of those that are the same on both sides only the offset of the cause is kept: they are nearly all.
+    """
+
+    __slots__ = ("begun", "matched", "recorded", "replayed")
 
     def __init__(self) -> None:
+        self.begun: int | None = None
+        """The earliest beginning that a recorded verdict tells."""
+        self.matched: dict[str, int] = {}
         self.replayed: dict[str, tuple[int, Verdict]] = {}
         self.recorded: dict[str, tuple[int | None, Verdict]] = {}
 
@@ -113,11 +119,22 @@ class Comparing:
 
     def replayed(self, verdict: Verdict, offset: int) -> None:
         """Take a verdict that judging again gives. `offset`: of the event that causes it."""
-        self._of(verdict.run_id).replayed.setdefault(verdict.verdict_id, (offset, verdict))
+        run = self._of(verdict.run_id)
+        if verdict.verdict_id not in run.matched:
+            run.replayed.setdefault(verdict.verdict_id, (offset, verdict))
 
     def recorded(self, verdict: Verdict, cause_offset: int | None) -> None:
         """Take a verdict that was published. `cause_offset`: as its record says, if it does."""
-        self._of(verdict.run_id).recorded.setdefault(verdict.verdict_id, (cause_offset, verdict))
+        run, verdict_id = self._of(verdict.run_id), verdict.verdict_id
+        run.begun = verdict.begun if run.begun is None else min(run.begun, verdict.begun)
+        if verdict_id in run.matched or verdict_id in run.recorded:
+            return
+        offset, replayed = run.replayed.get(verdict_id, (0, None))
+        if replayed == verdict:
+            run.matched[verdict_id] = offset
+            del run.replayed[verdict_id]
+        else:
+            run.recorded[verdict_id] = (cause_offset, verdict)
 
     def runs(self) -> frozenset[str]:
         """Return the runs that have verdicts on either side."""
@@ -135,8 +152,9 @@ class Comparing:
             agent: Whose runs only, of those without; None: all.
         """
         for run_id, run in self._runs.items():
+            if run.begun is not None:
+                beginnings.see_recorded(run_id, run.begun)
             for cause, verdict in run.recorded.values():
-                beginnings.see_recorded(run_id, verdict.begun)
                 if verdict.rules_version != RULES_VERSION and self._compared(cause):
                     beginnings.not_whole.setdefault(run_id, "other_rules")
         found = Comparison(runs=sum(map(is_wanted, beginnings.begun)))
@@ -163,6 +181,7 @@ class Comparing:
 
     def _compare_run(self, run_id: str, run: _OfRun, may_count_on: bool, found: Comparison) -> None:
         difference = RunDifference(run_id, self._part.partition)
+        found.same += sum(map(self._compared, run.matched.values()))
         for verdict_id, (offset, verdict) in run.replayed.items():
             if not self._compared(offset):
                 continue
