@@ -134,7 +134,9 @@ def running(program: str, profile: Path) -> Iterator[Browser]:
     (orders_out, orders), (answers, answers_in) = os.pipe(), os.pipe()
     # Beyond the two that Chromium wants: none of them may stand in the other's place.
     passed = [fcntl.fcntl(each, fcntl.F_DUPFD, 10) for each in (orders_out, answers_in)]
-    arguments = ("--headless=new", "--remote-debugging-pipe", "--disable-gpu", "--no-first-run", "--no-sandbox")
+    # As root, in containers, Chromium starts only without its sandbox.
+    sandbox = () if os.geteuid() else ("--no-sandbox",)
+    arguments = ("--headless=new", "--remote-debugging-pipe", "--disable-gpu", "--no-first-run", *sandbox)
     process = subprocess.Popen(
         [sys.executable, "-c", _PIPES, *map(str, passed), program, *arguments, f"--user-data-dir={profile}"],
         pass_fds=passed,
