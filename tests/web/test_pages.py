@@ -8,6 +8,7 @@ import pytest
 
 from loopwarden.client import ArchivedPolicy, InForce
 from loopwarden.report import timeline
+from loopwarden.report.html import body
 from loopwarden.web.asking import RunsAsked, VerdictsAsked
 from loopwarden.web.fleet import now_ms
 from loopwarden.web.fleet_page import Source, fleet_page
@@ -47,7 +48,7 @@ def pages(told: Told, text: str) -> dict[str, str]:
         "runs": runs_page(asked, RunsAsked().of(told.fleet), SOURCE),
         "verdicts": verdicts_page(wanted, VerdictsAsked().of(told.fleet), SOURCE),
         "policy": policy_page(Policies(archive, [InForce(0, 0, 0, 1_000)])),
-        "run": run_page(timeline(text, []), text),
+        "run": run_page(text, body(timeline(text, [])), text),
         "no run": no_run_page(text),
         "problem": problem_page(text),
     }

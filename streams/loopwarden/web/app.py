@@ -13,6 +13,8 @@ from starlette.middleware import Middleware
 
 from loopwarden.client import ClusterError
 from loopwarden.report import Timeline
+from loopwarden.report.as_json import to_json
+from loopwarden.report.html import body
 from loopwarden.report.words import duration
 from loopwarden.serving import Listening
 from loopwarden.serving.door import Door
@@ -100,10 +102,10 @@ def _add_pages(app: FastAPI, watching: Watching) -> None:
 
     @app.get("/runs/{run_id:path}", **options)
     def show_run(run_id: str) -> HTMLResponse:
-        run = watching.open_runs.timeline(run_id)
-        if run is None:
+        drawn = watching.open_runs.shown(run_id, body)
+        if drawn is None:
             return HTMLResponse(no_run_page(run_id), 404)
-        return HTMLResponse(run_page(run, watching.trouble))
+        return HTMLResponse(run_page(run_id, drawn, watching.trouble))
 
     @app.get("/verdicts", **options)
     def show_verdicts(text: Text = "", action: ActionAsked = "", reason: Text = "", orders: str = "") -> str:
@@ -157,12 +159,18 @@ def _add_api(app: FastAPI, watching: Watching) -> None:
     ) -> Runs:
         return RunsAsked(text, status, order, start, limit).of(fleet)
 
-    @app.get("/v1/runs/{run_id:path}", operation_id="run", summary="A run, call by call", responses=_NO_RUN)
-    def get_run(run_id: str) -> Timeline:
-        run = watching.open_runs.timeline(run_id)
-        if run is None:
+    @app.get(
+        "/v1/runs/{run_id:path}",
+        operation_id="run",
+        summary="A run, call by call",
+        responses=_NO_RUN,
+        response_model=Timeline,
+    )
+    def get_run(run_id: str) -> Response:
+        drawn = watching.open_runs.shown(run_id, to_json)
+        if drawn is None:
             raise HTTPException(404, f"the log holds nothing of run {run_id!r}")
-        return run
+        return Response(drawn, media_type="application/json")
 
     @app.get("/v1/verdicts", operation_id="verdicts", summary="The newest verdicts, the newest first")
     def get_verdicts(

@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 from loopwarden.client import Connection
 from loopwarden.report import Timeline
 from loopwarden.web.fleet import Fleet
 from loopwarden.web.run_reading import RunReading, read_run
 from loopwarden_schemas.structs import EventOfRun, PolicyApplied, Verdict
+
+Show: TypeAlias = Callable[[Timeline], str]
 
 MAX_OPEN: Final = 32
 UNUSED_S: Final = 60.0
@@ -32,6 +35,7 @@ class OpenRun:
         self._drawing = threading.Lock()
         self._reading: RunReading | None = None
         self._timeline: Timeline | None = None
+        self._shown: dict[Show, str] = {}
         self._stale = True
         self._draw_after = 0.0
 
@@ -40,8 +44,8 @@ class OpenRun:
         with self._told:
             self._waiting.append((offset, what))
 
-    def timeline(self, connection: Connection, fleet: Fleet) -> Timeline | None:
-        """Return the run as it is now, or was a moment ago; None: the log holds nothing of it.
+    def shown(self, connection: Connection, fleet: Fleet, show: Show) -> str | None:
+        """Return what a function makes of the run as it is now, or was a moment ago; None: the log holds nothing of it.
 
         Raises:
             ClusterError: the log cannot be read.
@@ -58,9 +62,15 @@ class OpenRun:
             started = time.monotonic()
             if self._stale and started >= self._draw_after:
                 self._timeline = self._reading.timeline()
+                self._shown.clear()
                 self._stale = False
-                self._draw_after = started + _DRAWING_SHARE * (time.monotonic() - started)
-            return self._timeline
+            if self._timeline is None or not (self._timeline.cells or self._timeline.marks):
+                return None
+            if show not in self._shown:
+                self._shown[show] = show(self._timeline)
+                now = time.monotonic()
+                self._draw_after = now + _DRAWING_SHARE * (now - started)
+            return self._shown[show]
 
 
 class OpenRuns:
@@ -75,8 +85,10 @@ class OpenRuns:
     def __len__(self) -> int:
         return len(self._open)
 
-    def timeline(self, run_id: str) -> Timeline | None:
-        """Return a run as it is now, or was a moment ago; None: the log holds nothing of it.
+    def shown(self, run_id: str, show: Show) -> str | None:
+        """Return what a function makes of a run as it is now, or was a moment ago; None: the log holds nothing of it.
+
+        However many ask for it, and however often, it is done once for what is known. `show` is kept: no lambda.
 
         Raises:
             ClusterError: the log cannot be read.
@@ -86,11 +98,10 @@ class OpenRuns:
             self._open.move_to_end(run_id)
             if len(self._open) > MAX_OPEN:
                 self._open.popitem(last=False)
-        timeline = run.timeline(self._connection, self._fleet)
-        if timeline is None or not (timeline.cells or timeline.marks):
+        text = run.shown(self._connection, self._fleet, show)
+        if text is None:
             self._close(run)
-            return None
-        return timeline
+        return text
 
     def take_event(self, offset: int, event: EventOfRun) -> None:
         """Take the next event of any run."""

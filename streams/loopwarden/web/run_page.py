@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from loopwarden.report import Timeline
-from loopwarden.report.html import body
-from loopwarden.report.markup import tag
+from loopwarden.report.markup import Markup, tag
 from loopwarden.web.layout import document, notes
 from loopwarden.web.parts import header
 
 
-def run_page(run: Timeline, trouble: str | None) -> str:
-    """Return the page."""
+def run_page(run_id: str, drawn: str, trouble: str | None) -> str:
+    """Return the page.
+
+    Args:
+        run_id: The run.
+        drawn: The run as `body` of the report has it: HTML.
+        trouble: Why the page does not follow; None: it does.
+    """
     away = None if trouble is None else f"What is shown stands still: {trouble}"
-    return document(f"Run {run.run_id}", "run", notes(away), body(run))
+    return document(f"Run {run_id}", "run", notes(away), Markup(drawn))
 
 
 def no_run_page(run_id: str) -> str:
