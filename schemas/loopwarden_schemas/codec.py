@@ -77,7 +77,8 @@ def decode_record(
 
     Args:
         value: The record's bytes: one event or a list of at most 100, as MessagePack or JSON.
-        append_time: When the broker appended the record (ms); None: each event's own `ts` (files).
+        append_time: When the broker appended the record (ms); None (files): what the event itself says, as an exported
+            one does in `append_time`, else its `ts`.
         content_type: The record's `content-type` header; without one the first byte decides.
     """
     if not value:
@@ -97,7 +98,7 @@ def decode_record(
     for event in decoded:
         if not _ids_surely_fit(event):
             return _decode_one_by_one(value, append_time, is_json)
-        event.append_time = event.ts if append_time is None else append_time
+        event.append_time = append_time if append_time is not None else event.append_time or event.ts
     return decoded
 
 
@@ -156,7 +157,7 @@ def _decode_one(value: bytes, append_time: int | None, index: int, is_json: bool
         pass
     else:
         if _ids_surely_fit(event):
-            event.append_time = event.ts if append_time is None else append_time
+            event.append_time = append_time if append_time is not None else event.append_time or event.ts
             return event
     try:
         decoded = orjson.loads(value) if is_json else msgpack.unpackb(value, strict_map_key=False)
@@ -213,7 +214,10 @@ def event_from_value(value: Any, append_time: int | None = None, index: int = 0)
     if fields.get("usage") is not None:
         fields["usage"] = structs.Usage(**fields["usage"].model_dump())
     event: Event = _STRUCTS[kind](**fields)
-    event.append_time = event.ts if append_time is None else append_time
+    exported = value.get("append_time")
+    if append_time is None:
+        append_time = exported if type(exported) is int and exported else event.ts
+    event.append_time = append_time
     return event
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from loopwarden.sidecar import CannotListen, Listening, TokenMissing, WrongToken
+from loopwarden.serving import CannotListen, Listening, TokenMissing, WrongToken
+from loopwarden.sidecar import SIDECAR
 
 from .conftest import NOBODY
 
@@ -23,13 +24,13 @@ CALL = {"run_id": "r", "tool": "read"}
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "agents.example"])
 def test_beyond_loopback_it_needs_a_token(host: str) -> None:
     with pytest.raises(TokenMissing, match=r"--host .*LOOPWARDEN_SIDECAR_TOKEN .*--token-file"):
-        Listening.given(host, environment={})
-    assert Listening.given(host, environment={"LOOPWARDEN_SIDECAR_TOKEN": "t"}).token == "t"
+        Listening.given(SIDECAR, host, environment={})
+    assert Listening.given(SIDECAR, host, environment={"LOOPWARDEN_SIDECAR_TOKEN": "t"}).token == "t"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
 def test_on_loopback_it_needs_none(host: str) -> None:
-    assert Listening.given(host, environment={}).token is None
+    assert Listening.given(SIDECAR, host, environment={}).token is None
 
 
 @pytest.mark.parametrize("text", ["", "two words", "schlüssel"])
@@ -37,17 +38,17 @@ def test_a_token_that_no_header_carries_is_refused(tmp_path: Path, text: str) ->
     file = tmp_path / "token"
     file.write_text(text)
     with pytest.raises(WrongToken, match="must be one word of printable ASCII characters"):
-        Listening.given(token_file=str(file), environment={})
+        Listening.given(SIDECAR, token_file=str(file), environment={})
 
 
 def test_a_token_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(WrongToken, match=r"--token-file .*cannot be read"):
-        Listening.given(token_file=str(tmp_path / "none"), environment={})
+        Listening.given(SIDECAR, token_file=str(tmp_path / "none"), environment={})
 
 
 def test_a_socket_in_a_folder_that_is_not_there_is_told() -> None:
     with pytest.raises(CannotListen, match="the folder /nowhere is not there"):
-        Listening.given(unix="/nowhere/x.sock", environment={})
+        Listening.given(SIDECAR, unix="/nowhere/x.sock", environment={})
 
 
 def test_with_a_token_only_who_brings_it_is_answered(start: Callable[..., Any], tmp_path: Path) -> None:

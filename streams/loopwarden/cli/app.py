@@ -13,6 +13,7 @@ from loopwarden.cli.dead_list import dead_list
 from loopwarden.cli.dead_replay import dead_replay
 from loopwarden.cli.dead_show import dead_show
 from loopwarden.cli.demo import demo
+from loopwarden.cli.export import export
 from loopwarden.cli.history import history
 from loopwarden.cli.import_sessions import import_sessions
 from loopwarden.cli.import_trajectories import import_trajectories
@@ -23,15 +24,20 @@ from loopwarden.cli.policy_check import policy_check
 from loopwarden.cli.policy_show import policy_show
 from loopwarden.cli.policy_status import policy_status
 from loopwarden.cli.publish import publish
+from loopwarden.cli.replay import replay
+from loopwarden.cli.report import report
 from loopwarden.cli.selftest import selftest
+from loopwarden.cli.serve import serve
 from loopwarden.cli.sidecar import sidecar
 from loopwarden.cli.topics_acls import topics_acls
 from loopwarden.cli.topics_apply import topics_apply
 from loopwarden.cli.topics_check import topics_check
 from loopwarden.cli.topics_plan import topics_plan
+from loopwarden.cli.tune import tune
 from loopwarden.cli.up import up
 from loopwarden.cli.version import version
 from loopwarden.cli.watch import watch
+from loopwarden.cli.what_if import what_if
 from loopwarden.cli.worker import worker
 
 _EXIT_CODES: Final = (
@@ -83,9 +89,15 @@ app.command("publish")(publish)
 app.command("watch")(watch)
 app.command("judge")(judge)
 app.command("history")(history)
+app.command("report")(report)
+app.command("replay")(replay)
+app.command("export")(export)
+app.command("what-if")(what_if)
+app.command("tune")(tune)
 app.command("override")(override)
 app.command("selftest")(selftest)
 app.command("sidecar")(sidecar)
+app.command("serve")(serve)
 app.command("version")(version)
 
 importing = _group("Turn other people's run files into events: JSON lines, as `publish`, `demo` and `judge` read them.")

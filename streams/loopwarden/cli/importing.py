@@ -29,7 +29,7 @@ def import_files(files: Sequence[str], output: str | None, expected: Format, ver
             raise Mistake(f"{output}: must not be one of the files that are read")
     bad = 0
     elsewhere: dict[str, str] = {}
-    with _written(output) as stream:
+    with written(output) as stream:
         for file in files:
             with open_source(file) as source:
                 reading = Reading(source, verbose, (expected,))
@@ -67,7 +67,12 @@ def _tell(reading: Reading, counts: Counter[str], runs: int) -> None:
 
 
 @contextmanager
-def _written(output: str | None) -> Iterator[BinaryIO]:
+def written(output: str | None) -> Iterator[BinaryIO]:
+    """The file that output goes to; None or `-`: standard output.
+
+    Raises:
+        Mistake: it cannot be written.
+    """
     if output is None or output == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
 from loopwarden.cli.legibility import must_be_text
 from loopwarden.cli.progress import ReadingBar
 from loopwarden.cli.terminal import plural, say
-from loopwarden.importers import BadLine, Checked, Format, LeftOut, Source, check, read_events
+from loopwarden.importers import BadLine, Checked, Format, LeftOut, Recorded, Source, check, read_events
 from loopwarden.importers.formats import FORMATS
 
 _BAD_LINES_SHOWN: Final = 20
 """Of a file that is none of the known formats, every line is bad."""
+
+
+_RECORDED: Final = "what was recorded of an exported run, which `replay --from-file` compares"
 
 
 class Reading:
@@ -24,15 +27,28 @@ class Reading:
     Attributes:
         bad: Lines that could not be read, or whose events were refused.
         left_out: How often each kind of thing was left out.
+
+    Args:
+        source: The file.
+        verbose: Tell everything that is bad or left out.
+        expected: The formats that it may have.
+        recorded: Takes what an export tells beside the events; without it that is left out.
     """
 
-    def __init__(self, source: Source, verbose: bool = False, expected: tuple[Format, ...] = FORMATS) -> None:
+    def __init__(
+        self,
+        source: Source,
+        verbose: bool = False,
+        expected: tuple[Format, ...] = FORMATS,
+        recorded: Callable[[Recorded], None] | None = None,
+    ) -> None:
         self.name = source.name
         self.bad = 0
         self.left_out: Counter[str] = Counter()
         self._good = 0
         must_be_text(source)
         self._items = check(read_events(source, expected))
+        self._recorded = recorded
         self._verbose = verbose
         self._to_terminal = sys.stdout.isatty()
         # Whoever follows a stream waits for each line, not for a full buffer.
@@ -49,6 +65,11 @@ class Reading:
                     yield item
                 elif isinstance(item, BadLine):
                     self.refuse(item.line, item.reason)
+                elif isinstance(item, Recorded):
+                    if self._recorded is None:
+                        self._leave_out(LeftOut(item.line, _RECORDED))
+                    else:
+                        self._recorded(item)
                 else:
                     self._leave_out(item)
         finally:

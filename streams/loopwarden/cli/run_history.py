@@ -10,10 +10,10 @@ import msgspec
 import orjson
 import typer
 
-from loopwarden.cli.following_through import Followed, FollowingThrough
 from loopwarden.cli.scanning import scanning_bar
 from loopwarden.cli.terminal import plural, printable, say
 from loopwarden.client import Connection, Record, following
+from loopwarden.report.following_through import Followed, FollowingThrough
 from loopwarden_schemas.codec import Rejected, decode_record, decode_verdict, verdict_json
 from loopwarden_schemas.structs import (
     TOOL_CALL_EVENTS,

@@ -17,7 +17,7 @@ _MISTAKES: Final = frozenset(
         "loopwarden.broker.errors.BrokerError",
         "loopwarden.client.errors.ClusterError",
         "loopwarden.importers.items.InputError",
-        "loopwarden.sidecar.errors.SidecarError",
+        "loopwarden.serving.errors.ServingError",
         "loopwarden.worker.errors.WorkerError",
         "loopwarden_schemas.policy_file.PolicyError",
         "loopwarden.cli.mistakes.Mistake",

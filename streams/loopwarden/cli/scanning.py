@@ -1,4 +1,4 @@
-"""How far a topic is read, on a terminal, once it takes longer than a second."""
+"""How far a topic is read, how fast and how long it will still take, on a terminal, once it takes over a second."""
 
 from __future__ import annotations
 
@@ -38,9 +38,23 @@ def scanning_bar(what: str) -> Iterator[Callable[[int, int], None]]:
 
 def _new_bar(what: str) -> Progress:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        SpinnerColumn,
+        Task,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+    from rich.text import Text
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text("" if task.speed is None else f"{task.speed:,.0f}/s")
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    bar = Progress(*columns, Rate(), TimeRemainingColumn(), console=Console(stderr=True), transient=True)
     bar.add_task(what, total=None)
     return bar

@@ -66,9 +66,10 @@ def sidecar(
 
     Exit code 0 where it was asked to stop; 2 where it cannot listen, or a setting is wrong.
     """
-    from loopwarden.sidecar import Listening, MissingExtra
+    from loopwarden.serving import Listening, MissingExtra
+    from loopwarden.sidecar import SIDECAR
 
-    listening = Listening.given(host, port, unix, token_file)
+    listening = Listening.given(SIDECAR, host, port, unix, token_file)
     cluster = connection(broker, prefix, properties)
     try:
         from loopwarden.sidecar.serve import run_sidecar

@@ -1,6 +1,7 @@
 """How everything outside the worker reaches a cluster: events in, verdicts out, policies, topics. (kafka-python.)"""
 
 from loopwarden.client.admin import BROKERS_DEFAULT, admin_client, create_topics, partition_count
+from loopwarden.client.bulk import RecordRead, read_range
 from loopwarden.client.dead_letters import (
     DeadLetters,
     FoundLetter,
@@ -25,7 +26,8 @@ from loopwarden.client.errors import (
     WrongSetting,
 )
 from loopwarden.client.follower import Follower, Record, following
-from loopwarden.client.judged import wait_until_judged
+from loopwarden.client.judged import judged_offsets, wait_until_judged
+from loopwarden.client.policies_kept import applied_before
 from loopwarden.client.policy_apply import Applied, apply_policy, write_applied
 from loopwarden.client.policy_archive import ArchivedPolicy, append_policy, archived, read_archive
 from loopwarden.client.policy_in_force import InForce, policies_in_force
@@ -52,6 +54,7 @@ __all__ = [
     "NotPublished",
     "PolicyNotApplied",
     "Record",
+    "RecordRead",
     "Replay",
     "Security",
     "Sending",
@@ -61,6 +64,7 @@ __all__ = [
     "WrongSetting",
     "admin_client",
     "append_policy",
+    "applied_before",
     "apply_declarations",
     "apply_policy",
     "archived",
@@ -70,11 +74,13 @@ __all__ = [
     "find_differences",
     "find_topics",
     "following",
+    "judged_offsets",
     "partition_count",
     "policies_in_force",
     "read_archive",
     "read_dead_letters",
     "read_original",
+    "read_range",
     "replay",
     "wait_until_judged",
     "write_applied",

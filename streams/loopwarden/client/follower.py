@@ -88,6 +88,13 @@ class Follower:
         """The offset that the next record of each partition will get."""
         return self._offsets(self._consumer.end_offsets)
 
+    def at_time(self, milliseconds: int) -> dict[int, int]:
+        """The first offset of each partition whose record is not older; where there is none, its end."""
+        asked = {self._at(partition): milliseconds for partition in self.partitions}
+        found = self._consumer.offsets_for_times(asked, timeout_ms=_REQUEST_MS)
+        ends = self.ends()
+        return {at.partition: ends[at.partition] if place is None else place.offset for at, place in found.items()}
+
     def start(self, at: Start | Mapping[int, int], partitions: tuple[int, ...] | None = None) -> dict[int, int]:
         """Begin to read these partitions (None: all, or those that `at` names); return where.
 

@@ -12,6 +12,9 @@ from loopwarden.client.settings import Connection
 
 _POLL_S: Final = 0.1
 
+_LOOK_BACK: Final = 50
+"""The newest record may be one that a worker wrote which had lost the partition already: the highest counts."""
+
 
 def wait_until_judged(connection: Connection, partition: int, offset: int, seconds: float) -> int | None:
     """Wait until the event at an offset of `agent-events` is judged and its verdicts are acknowledged.
@@ -41,6 +44,23 @@ def wait_until_judged(connection: Connection, partition: int, offset: int, secon
                     return verdicts
             if time.monotonic() >= deadline:
                 return None
+
+
+def judged_offsets(connection: Connection) -> dict[int, int]:
+    """Return the offset of each partition of `agent-events` below which all is judged; 0 where nobody said.
+
+    Raises:
+        BrokerUnavailable: no broker there, or it stopped answering.
+        TopicMissing: `loop-progress` is not there.
+    """
+    with following(connection, connection.topics().progress.name) as follower:
+        beginnings, ends = follower.beginnings(), follower.ends()
+        found = dict.fromkeys(follower.partitions, 0)
+        ranges = {each: (max(beginnings[each], ends[each] - _LOOK_BACK), ends[each]) for each in follower.partitions}
+        for records in follower.read(ranges):
+            for record in records:
+                found[record.partition] = max(found[record.partition], _progress(record)[0])
+        return found
 
 
 class _Progress(msgspec.Struct):

@@ -6,7 +6,7 @@ which offset on a number can occur, so the log is read from there: a few records
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from loopwarden.client.follower import Follower, Record, following
@@ -45,16 +45,25 @@ def silent(done: int, total: int) -> None:
 
 
 def policies_in_force(
-    connection: Connection, archive: list[ArchivedPolicy], progress: Progress = silent
+    connection: Connection,
+    archive: list[ArchivedPolicy],
+    progress: Progress = silent,
+    before: Mapping[int, int] | None = None,
 ) -> list[InForce]:
     """Return what is in force in each partition, by the log as it is now.
+
+    Args:
+        connection: Where.
+        archive: All policies.
+        progress: Told while the log is read.
+        before: What was in force before these offsets is asked for; None: now.
 
     Raises:
         BrokerUnavailable: no broker there.
         TopicMissing: `agent-events` is not there.
     """
     with following(connection, connection.topics().events.name) as follower:
-        search = _Search(follower, archive, progress)
+        search = _Search(follower, archive, progress, before or {})
         for policy in reversed(archive):
             search.look_for(policy)
         return [search.found[partition] for partition in follower.partitions]
@@ -63,12 +72,14 @@ def policies_in_force(
 class _Search:
     """The newest policy first, in the part of the log where it can be and that was not read yet."""
 
-    def __init__(self, follower: Follower, archive: list[ArchivedPolicy], progress: Progress) -> None:
+    def __init__(
+        self, follower: Follower, archive: list[ArchivedPolicy], progress: Progress, before: Mapping[int, int]
+    ) -> None:
         self.found = {partition: InForce(partition) for partition in follower.partitions}
         self._follower = follower
         self._digests = {policy.number: policy.document.digest for policy in archive}
         self._beginnings = follower.beginnings()
-        self._unread_to = follower.ends()
+        self._unread_to = {**follower.ends(), **before}
         self._progress = progress
         self._done = 0
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from loopwarden.importers.contract import Checked, check
 from loopwarden.importers.formats import OPENCLAW, TRAJECTORIES, WIRE, Format, read_events
-from loopwarden.importers.items import BadLine, InputError, Item, LeftOut, WireEvent
+from loopwarden.importers.items import BadLine, InputError, Item, LeftOut, Recorded, WireEvent
 from loopwarden.importers.source import STDIN, Source, open_source
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "InputError",
     "Item",
     "LeftOut",
+    "Recorded",
     "Source",
     "WireEvent",
     "check",

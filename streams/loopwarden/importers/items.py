@@ -26,7 +26,14 @@ class LeftOut(NamedTuple):
     what: str
 
 
-Item: TypeAlias = WireEvent | BadLine | LeftOut
+class Recorded(NamedTuple):
+    """What an exported file tells about a run beside its events: a verdict that was published, or how whole it is."""
+
+    line: int
+    value: dict[str, Any]
+
+
+Item: TypeAlias = WireEvent | BadLine | LeftOut | Recorded
 
 
 class InputError(Exception):

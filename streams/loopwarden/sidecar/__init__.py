@@ -3,18 +3,10 @@
 Only what needs no extra is imported here; `serve` imports FastAPI and uvicorn.
 """
 
-from loopwarden.sidecar.errors import CannotListen, CannotSpool, MissingExtra, SidecarError, TokenMissing, WrongToken
-from loopwarden.sidecar.settings import DEFAULT_HOST, DEFAULT_PORT, TOKEN_VARIABLE, Listening
+from typing import Final
 
-__all__ = [
-    "DEFAULT_HOST",
-    "DEFAULT_PORT",
-    "TOKEN_VARIABLE",
-    "CannotListen",
-    "CannotSpool",
-    "Listening",
-    "MissingExtra",
-    "SidecarError",
-    "TokenMissing",
-    "WrongToken",
-]
+from loopwarden.serving import Service
+
+SIDECAR: Final = Service("sidecar", "LOOPWARDEN_SIDECAR_TOKEN", "speak for every run", 9099)
+
+__all__ = ["SIDECAR"]

@@ -7,11 +7,12 @@ from typing import Any, Final
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
-from loopwarden.sidecar.bodies import FILLED_IN, Accepted, Answer, Call, Event, Health, Note, Outcome, Problem, RunNow
-from loopwarden.sidecar.door import OPEN, Door
-from loopwarden.sidecar.problems import tell_problems
+from loopwarden.serving import Listening
+from loopwarden.serving.door import Door
+from loopwarden.serving.openapi import say_who_may_come_in
+from loopwarden.serving.problems import Problem, tell_problems
+from loopwarden.sidecar.bodies import FILLED_IN, Accepted, Answer, Call, Event, Health, Note, Outcome, RunNow
 from loopwarden.sidecar.runs import GuardedRuns
-from loopwarden.sidecar.settings import Listening
 
 _PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     400: {"model": Problem, "description": "The body is no JSON."},
@@ -73,7 +74,7 @@ def sidecar_app(runs: GuardedRuns, listening: Listening) -> FastAPI:
     def openapi() -> dict[str, Any]:
         document = made()
         _say_what_is_filled_in(document["components"]["schemas"])
-        _say_who_may_come_in(document, listening)
+        say_who_may_come_in(document, listening)
         return document
 
     app.openapi = openapi  # type: ignore[method-assign] # FastAPI's documented way to change the document
@@ -84,12 +85,3 @@ def _say_what_is_filled_in(schemas: dict[str, Any]) -> None:
     for schema in schemas.values():
         if "required" in schema and set(FILLED_IN) <= set(schema["properties"]):
             schema["required"] = [name for name in schema["required"] if name not in FILLED_IN]
-
-
-def _say_who_may_come_in(document: dict[str, Any], listening: Listening) -> None:
-    document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    # Without a token of its own a sidecar asks for none, and takes one all the same.
-    document["security"] = [{"token": []}] if listening.token is not None else [{}, {"token": []}]
-    for path in set(OPEN) & document["paths"].keys():
-        for route in document["paths"][path].values():
-            route["security"] = []

@@ -141,10 +141,3 @@ class Health(BaseModel):
     status: Literal["ok", "broker_away"]
     gateway: dict[str, int] = Field(description="Events since it started: sent, acknowledged, dropped and so on.")
     guard: dict[str, int] = Field(description="Answers since it started, and runs that are guarded now.")
-
-
-class Problem(BaseModel):
-    """Why a request was not taken."""
-
-    error: str = Field(description="In words: what is wrong, and the rule.")
-    field: str | None = Field(default=None, description="Which field, such as `args` or `usage.cost_usd`.")

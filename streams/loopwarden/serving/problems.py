@@ -8,6 +8,7 @@ from typing import Any, Final
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from loopwarden_schemas.events import EVENT_TYPES
@@ -15,6 +16,13 @@ from loopwarden_schemas.events import EVENT_TYPES
 _MAX_SHOWN: Final = 60
 
 _PLACES: Final = ("body", "path", "query", "header")
+
+
+class Problem(BaseModel):
+    """Why a request was not taken."""
+
+    error: str = Field(description="In words: what is wrong, and the rule.")
+    field: str | None = Field(default=None, description="Which field, such as `args` or `usage.cost_usd`.")
 
 
 def tell_problems(app: FastAPI) -> None:

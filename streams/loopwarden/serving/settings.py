@@ -1,4 +1,4 @@
-"""Where a sidecar listens, and what it asks of those who come."""
+"""Where a service listens, and what it asks of those who come."""
 
 from __future__ import annotations
 
@@ -7,14 +7,27 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from loopwarden.sidecar.errors import CannotListen, TokenMissing, WrongToken
+from loopwarden.serving.errors import CannotListen, TokenMissing, WrongToken
 
 DEFAULT_HOST: Final = "127.0.0.1"
-DEFAULT_PORT: Final = 9099
 
-TOKEN_VARIABLE: Final = "LOOPWARDEN_SIDECAR_TOKEN"
+
+class Service(NamedTuple):
+    """One of our services, as its messages name it.
+
+    Attributes:
+        name: Such as `sidecar`.
+        token_variable: Of the environment, that holds its token.
+        harm: What anybody could do who reaches it without a token.
+        port: Where it listens, unless it is told otherwise.
+    """
+
+    name: str
+    token_variable: str
+    harm: str
+    port: int
 
 
 @dataclass(frozen=True)
@@ -22,14 +35,16 @@ class Listening:
     """Where, and for whom.
 
     Attributes:
+        service: What listens.
         host: An address or a name; not used with `unix`.
         port: 0 takes a free one.
         unix: The path of a Unix socket, instead of host and port. Its folder says who may open it.
         token: What a request must bring as `Authorization: Bearer TOKEN`; None: nothing.
     """
 
-    host: str = DEFAULT_HOST
-    port: int = DEFAULT_PORT
+    service: Service
+    host: str
+    port: int
     unix: Path | None = None
     token: str | None = None
 
@@ -41,13 +56,14 @@ class Listening:
     @classmethod
     def given(
         cls,
+        service: Service,
         host: str = DEFAULT_HOST,
-        port: int = DEFAULT_PORT,
+        port: int | None = None,
         unix: str | None = None,
         token_file: str | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> Listening:
-        """Return what is given; the token is the file's, else `LOOPWARDEN_SIDECAR_TOKEN` of the environment.
+        """Return what is given; the token is the file's, else the service's variable's of the environment.
 
         Raises:
             TokenMissing: it would listen beyond loopback without one.
@@ -55,12 +71,13 @@ class Listening:
             CannotListen: the socket's path is too long, or its folder is not there.
         """
         variables = os.environ if environment is None else environment
-        token = _token(token_file, variables.get(TOKEN_VARIABLE))
-        listening = cls(host, port, None if unix is None else _socket_path(unix), token)
+        token = _token(token_file, service.token_variable, variables)
+        path = None if unix is None else _socket_path(unix)
+        listening = cls(service, host, service.port if port is None else port, path, token)
         if listening.beyond_loopback and token is None:
             raise TokenMissing(
-                f"--host {host}: other machines can reach it, and whoever does could speak for every run: beyond "
-                f"loopback it needs a token, in {TOKEN_VARIABLE} or in a file named by --token-file"
+                f"--host {host}: other machines can reach it, and whoever does could {service.harm}: beyond "
+                f"loopback it needs a token, in {service.token_variable} or in a file named by --token-file"
             )
         return listening
 
@@ -76,9 +93,9 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _token(file: str | None, variable: str | None) -> str | None:
+def _token(file: str | None, variable: str, variables: Mapping[str, str]) -> str | None:
     if file is None:
-        source, token = TOKEN_VARIABLE, (variable or "").strip()
+        source, token = variable, variables.get(variable, "").strip()
         if not token:
             return None
     else:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from loopwarden.cli.terminal import plural
 from loopwarden.judge.outcome import hash_call
+from loopwarden.report.words import plural
 from loopwarden_schemas.canonical import NotCanonical
 from loopwarden_schemas.structs import (
     TOOL_CALL_EVENTS,

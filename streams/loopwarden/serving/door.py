@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hmac
 import json
 from typing import Final
@@ -9,12 +11,15 @@ from typing import Final
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from loopwarden.sidecar.settings import Listening, is_loopback
+from loopwarden.serving.settings import Listening, is_loopback
 
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 """A payload that is too large for a record is hashed by the gateway; beyond this it is not even read."""
 
 _TOO_LARGE: Final = f"the body must be at most {MAX_BODY_BYTES} bytes"
+
+CHALLENGE: Final = b'Basic realm="Loopwarden", charset="UTF-8"'
+"""With it a browser asks its user for the token, keeps it, and sends it with everything it fetches from here."""
 
 OPEN: Final = ("/healthz", "/openapi.json")
 """Without a token: probes have none, and both say nothing of any run."""
@@ -23,9 +28,12 @@ OPEN: Final = ("/healthz", "/openapi.json")
 class Door:
     """Refuses requests without the token, from a web page, or with a body that is too large."""
 
-    def __init__(self, app: ASGIApp, listening: Listening) -> None:
+    def __init__(self, app: ASGIApp, listening: Listening, *, for_browsers: bool = False) -> None:
+        """`for_browsers`: the token may also come as the password of HTTP's basic authentication."""
         self._app = app
+        self._service = listening.service.name
         self._token = listening.token
+        self._for_browsers = for_browsers
         self._names_loopback = listening.unix is None and listening.token is None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -37,13 +45,13 @@ class Door:
         if refusal is None:
             await self._app(scope, _limited(receive), send)
         else:
-            await _answer(send, *refusal)
+            await _answer(send, *refusal, challenge=self._for_browsers and refusal[0] == 401)
 
     def _refusal(self, path: str, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
         if self._token is not None and path not in OPEN:
-            given = headers.get(b"authorization", b"")
-            if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
-                return 401, "the header `Authorization: Bearer TOKEN` with this sidecar's token is needed"
+            given = _token_in(headers.get(b"authorization", b""), self._for_browsers)
+            if not hmac.compare_digest(given, self._token.encode()):
+                return 401, f"the header `Authorization: Bearer TOKEN` with this {self._service}'s token is needed"
         # Without a token, a web page open on this machine could post here under a name that it resolves to loopback.
         host = headers.get(b"host", b"").decode("latin-1")
         if self._names_loopback and not is_loopback(_name_of(host)):
@@ -52,6 +60,18 @@ class Door:
         if not length.isdigit() or int(length) > MAX_BODY_BYTES:
             return 413, _TOO_LARGE
         return None
+
+
+def _token_in(authorization: bytes, for_browsers: bool) -> bytes:
+    scheme, _, given = authorization.partition(b" ")
+    if scheme == b"Bearer":
+        return given
+    if scheme == b"Basic" and for_browsers:
+        try:
+            return base64.b64decode(given, validate=True).partition(b":")[2]
+        except binascii.Error:
+            pass
+    return b""
 
 
 def _name_of(host: str) -> str:
@@ -79,8 +99,10 @@ def _limited(receive: Receive) -> Receive:
     return limited
 
 
-async def _answer(send: Send, status: int, error: str) -> None:
+async def _answer(send: Send, status: int, error: str, *, challenge: bool) -> None:
     body = json.dumps({"error": error}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if challenge:
+        headers.append((b"www-authenticate", CHALLENGE))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
