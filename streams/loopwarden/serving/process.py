@@ -42,14 +42,14 @@ def listening_socket(listening: Listening) -> Iterator[socket.socket]:
             listening.unix.unlink(missing_ok=True)
 
 
-def serve(app: ASGIApp, listener: socket.socket, listening: Listening, *, threads: int) -> None:
+def serve(app: ASGIApp, listener: socket.socket, listening: Listening, *, threads: int | None = None) -> None:
     """Serve until SIGTERM or Ctrl-C.
 
     Args:
         app: The application.
         listener: Of `listening_socket`.
         listening: Where that is.
-        threads: For what the application does in the loop's executor; more of it waits.
+        threads: For what the application does in the loop's executor, where it uses that; more of it waits.
     """
     configuration = uvicorn.Config(
         app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=_STOP_S
@@ -61,8 +61,9 @@ def _heard(number: int, frame: FrameType | None) -> None:
     """Do nothing more about a signal."""
 
 
-async def _serve(server: uvicorn.Server, listener: socket.socket, listening: Listening, threads: int) -> None:
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(threads, listening.service.name))
+async def _serve(server: uvicorn.Server, listener: socket.socket, listening: Listening, threads: int | None) -> None:
+    if threads is not None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(threads, listening.service.name))
     print(f"listening on {_place(listener, listening)}", file=sys.stderr, flush=True)
     await server.serve([listener])
 

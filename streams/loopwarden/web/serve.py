@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from loopwarden.client import Connection
 from loopwarden.serving import Listening
 from loopwarden.serving.process import listening_socket, serve
 from loopwarden.web.app import web_app
 from loopwarden.web.watching import Watching
-
-_THREADS: Final = 16
 
 
 def run_web(connection: Connection, listening: Listening, look_back_ms: int) -> None:
@@ -25,4 +21,4 @@ def run_web(connection: Connection, listening: Listening, look_back_ms: int) -> 
         CannotListen: the address or the socket is not to be had.
     """
     with listening_socket(listening) as listener, Watching(connection, look_back_ms) as watching:
-        serve(web_app(watching, listening), listener, listening, threads=_THREADS)
+        serve(web_app(watching, listening), listener, listening)
