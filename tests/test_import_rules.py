@@ -35,10 +35,27 @@ OURS = {
     "loopwarden.gateway": {CONTRACT, "loopwarden.client"},
     # A runner's refusals and its certainty are about events, which the gateway sends.
     "loopwarden.runner": {CONTRACT, "loopwarden.client", "loopwarden.gateway"},
-    "loopwarden.sidecar": {CONTRACT, "loopwarden.client", "loopwarden.gateway", "loopwarden.runner"},
+    # What the HTTP services share.
+    "loopwarden.serving": {CONTRACT},
+    "loopwarden.sidecar": {
+        CONTRACT,
+        "loopwarden.client",
+        "loopwarden.gateway",
+        "loopwarden.runner",
+        "loopwarden.serving",
+    },
     "loopwarden.importers": {CONTRACT},
     "loopwarden.recordings": set[str](),
     "loopwarden.replay": {CONTRACT, JUDGE},
+    "loopwarden.report": {CONTRACT, JUDGE},
+    "loopwarden.web": {
+        CONTRACT,
+        JUDGE,
+        "loopwarden.client",
+        "loopwarden.replay",
+        "loopwarden.report",
+        "loopwarden.serving",
+    },
 }
 """What each package may import of ours besides itself. `loopwarden.cli` may import all, and nobody imports it."""
 

@@ -18,7 +18,7 @@ from loopwarden.cli.scanning import scanning_bar
 from loopwarden.cli.terminal import plural, say
 from loopwarden.client import Connection
 from loopwarden.importers import STDIN, BadLine, Checked, Recorded, check, open_source
-from loopwarden.importers import read_events as read_events_of
+from loopwarden.importers import read_events as read_file
 from loopwarden.replay import WHY, LogPart, RunExported, RunUnder, WhatIf, Why, recorded_of
 from loopwarden_schemas.policy import PolicyDocument
 
@@ -171,7 +171,7 @@ def judge_part(
 def _read_file(file: str, what_if: WhatIf, advance: Callable[[int], None]) -> int:
     bad = 0
     with open_source(file) as source:
-        for count, item in enumerate(check(read_events(source)), 1):
+        for count, item in enumerate(check(read_file(source)), 1):
             if isinstance(item, Checked):
                 what_if.take_event(item.event, item.line)
             elif isinstance(item, Recorded):

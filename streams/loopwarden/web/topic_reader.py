@@ -49,9 +49,11 @@ class TopicReader(threading.Thread):
         while not self._closing.is_set():
             try:
                 self._follow()
-            except ClusterError as error:  # noqa: PERF203 - the thread must outlive whatever happens to one connection
+            except Exception as error:  # noqa: PERF203 - the thread must outlive whatever happens to one connection
                 if self.trouble is None:
-                    _logger.warning("%s is not read: %s", self._topic, error)
+                    # What the broker says is for people; of anything else the place matters.
+                    trace = None if isinstance(error, ClusterError) else error
+                    _logger.warning("%s is not read: %s", self._topic, error, exc_info=trace)
                     failures = 0
                 self.trouble = str(error)
                 self._closing.wait(_PAUSES_S[min(failures, len(_PAUSES_S) - 1)])
@@ -67,10 +69,11 @@ class TopicReader(threading.Thread):
             self.trouble = None
             while not self._closing.is_set():
                 records = follower.poll(_POLL_S)
+                # Before they are taken: whatever one of them did would happen again and again.
+                for record in records:
+                    self._positions[record.partition] = record.offset + 1
                 if records:
                     self._take(records)
-                    for record in records:
-                        self._positions[record.partition] = record.offset + 1
                 if not self.caught_up:
                     # Not the offsets of records: the end may be one that holds none.
                     self.caught_up = all(follower.position(each) >= end for each, end in ends.items())
