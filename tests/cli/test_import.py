@@ -78,7 +78,7 @@ def test_another_format_is_refused(run: Callable[..., Ran]) -> None:
     code, out, err = run("import", "sessions", SAMPLES / "trajectories.jsonl")
 
     assert (code, out) == (2, "")
-    assert "must be OpenClaw or pi session, but this looks like trajectories" in err
+    assert "must be a session, but this looks like trajectories" in err
 
 
 def test_the_output_must_not_be_the_input(run: Callable[..., Ran], tmp_path: Path) -> None:

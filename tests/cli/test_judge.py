@@ -227,10 +227,3 @@ def test_json_and_decisions_exclude_each_other(run: Callable[..., Ran]) -> None:
 
     assert (code, out) == (2, "")
     assert "--decisions" in err
-
-
-def test_another_agents_session_is_refused_by_name(run: Callable[..., Ran]) -> None:
-    code, _, err = run("judge", "-", stdin=b'{"type":"session_meta","payload":{}}\n')
-
-    assert code == 2
-    assert "a session of Codex, which a later version will read" in err

@@ -3,36 +3,68 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from loopwarden.cli.legibility import must_be_text
 from loopwarden.cli.progress import ReadingBar
 from loopwarden.cli.terminal import plural, say
-from loopwarden.importers import BadLine, Checked, Format, LeftOut, Source, check, read_events
+from loopwarden.importers import (
+    STDIN,
+    BadLine,
+    CaughtUp,
+    Checked,
+    Format,
+    InputError,
+    LeftOut,
+    Source,
+    check,
+    open_source,
+    read_events,
+)
 from loopwarden.importers.formats import FORMATS
+from loopwarden.importers.growing import GrowingFile
 
 _BAD_LINES_SHOWN: Final = 20
 """Of a file that is none of the known formats, every line is bad."""
 
+_LOOK_AGAIN_S: Final = 0.5
+"""A session grows by what people and models do."""
+
 
 class Reading:
     """One file being read. To begin with it may raise InputError: it is no text at all.
+
+    Args:
+        source: The file. One that grows is read on without an end.
+        verbose: Show every bad line, and all that is left out.
+        expected: The formats that it may have.
+        sought: Whether it was only come upon in a folder; see `read_events`.
 
     Attributes:
         bad: Lines that could not be read, or whose events were refused.
         left_out: How often each kind of thing was left out.
     """
 
-    def __init__(self, source: Source, verbose: bool = False, expected: tuple[Format, ...] = FORMATS) -> None:
+    def __init__(
+        self,
+        source: Source | GrowingFile,
+        verbose: bool = False,
+        expected: tuple[Format, ...] = FORMATS,
+        sought: bool = False,
+    ) -> None:
         self.name = source.name
         self.bad = 0
         self.left_out: Counter[str] = Counter()
         self._good = 0
         must_be_text(source)
-        self._items = check(read_events(source, expected))
+        self._items = (
+            source.items() if isinstance(source, GrowingFile) else check(read_events(source, expected, sought))
+        )
         self._verbose = verbose
         self._to_terminal = sys.stdout.isatty()
         # Whoever follows a stream waits for each line, not for a full buffer.
@@ -49,6 +81,10 @@ class Reading:
                     yield item
                 elif isinstance(item, BadLine):
                     self.refuse(item.line, item.reason)
+                elif isinstance(item, CaughtUp):
+                    self._bar.hide()
+                    sys.stdout.flush()
+                    time.sleep(_LOOK_AGAIN_S)
                 else:
                     self._leave_out(item)
         finally:
@@ -93,6 +129,26 @@ class Reading:
         self.left_out[item.what] += 1
         if self._verbose:
             self.tell(f"{self.name}, line {item.line}: left out: {item.what}")
+
+
+@contextmanager
+def reading_of(
+    file: str, verbose: bool, expected: tuple[Format, ...] = FORMATS, sought: bool = False, follow: bool = False
+) -> Iterator[Reading]:
+    """Open a file, or standard input, to be read; `follow`: and read on as it grows.
+
+    Raises:
+        InputError: it is not there, or no text.
+    """
+    if follow and file != STDIN:
+        if Path(file).is_dir():
+            raise InputError(f"{file}: must be a file to be followed; `loopwarden watch-sessions DIR` follows many")
+        if not Path(file).exists():
+            raise InputError(f"{file}: there is no such file")
+        yield Reading(GrowingFile(Path(file), expected=expected), verbose)
+        return
+    with open_source(file) as source:
+        yield Reading(source, verbose, expected, sought)
 
 
 def same_file(one: str, other: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from loopwarden.importers.items import BadLine, Item, LeftOut, WireEvent
+from loopwarden.importers.items import BadLine, CaughtUp, Item, LeftOut, WireEvent
 from loopwarden_schemas.codec import Rejected, decode_record, encode_event
 from loopwarden_schemas.structs import Event
 
@@ -23,7 +23,7 @@ class Checked(NamedTuple):
     event: Event
 
 
-def check(items: Iterable[Item]) -> Iterator[Checked | BadLine | LeftOut]:
+def check(items: Iterable[Item]) -> Iterator[Checked | BadLine | LeftOut | CaughtUp]:
     """Return the items with each event checked, or the line it stands on as a bad one.
 
     An event goes through the very bytes that `publish` would send, so that a file judged here and the same file judged

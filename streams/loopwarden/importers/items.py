@@ -26,7 +26,13 @@ class LeftOut(NamedTuple):
     what: str
 
 
-Item: TypeAlias = WireEvent | BadLine | LeftOut
+class CaughtUp(NamedTuple):
+    """A file that may still grow is read as far as it goes, up to `line`. There may be more when asked again."""
+
+    line: int
+
+
+Item: TypeAlias = WireEvent | BadLine | LeftOut | CaughtUp
 
 
 class InputError(Exception):
