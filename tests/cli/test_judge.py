@@ -12,6 +12,7 @@ from loopwarden.recordings import recordings
 
 from .conftest import Ran
 
+RECORDING = recordings()["openclaw-ping-pong"]
 VECTORS = Path(__file__).parents[1] / "vectors"
 
 
@@ -227,3 +228,31 @@ def test_json_and_decisions_exclude_each_other(run: Callable[..., Ran]) -> None:
 
     assert (code, out) == (2, "")
     assert "--decisions" in err
+
+
+def test_a_folder_of_sessions_is_judged_and_what_else_is_in_it_is_counted(
+    run: Callable[..., Ran], strict: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "sessions"
+    (folder / "below").mkdir(parents=True)
+    (folder / "below" / "pi.jsonl").write_bytes(RECORDING.read_bytes())
+    (folder / "package.json").write_text('{\n  "name": "other"\n}\n')
+    code, out, err = run("judge", folder, "--policy", strict)
+
+    assert code == 0
+    assert out == run("judge", RECORDING, "--policy", strict).out
+    assert "1 file passed over" in err
+    assert f"{folder / 'package.json'}: is no file of runs" in run("judge", folder, "--verbose").err
+
+
+def test_several_files_are_judged_as_one_log(run: Callable[..., Ran], strict: Path, tmp_path: Path) -> None:
+    (tmp_path / "other.jsonl").write_text('{"type": "run.started", "run_id": "other"}\n')
+
+    assert "2 runs" in run("judge", RECORDING, tmp_path / "other.jsonl", "--policy", strict).out
+
+
+def test_only_one_file_can_be_followed(run: Callable[..., Ran]) -> None:
+    code, _, err = run("judge", RECORDING, RECORDING, "--follow")
+
+    assert code == 2
+    assert "watch-sessions" in err

@@ -25,6 +25,7 @@ from loopwarden.cli.sidecar import sidecar
 from loopwarden.cli.up import up
 from loopwarden.cli.version import version
 from loopwarden.cli.watch import watch
+from loopwarden.cli.watch_sessions import watch_sessions
 from loopwarden.cli.worker import worker
 
 _EXIT_CODES: Final = (
@@ -74,6 +75,7 @@ app.command("demo")(demo)
 app.command("worker")(worker)
 app.command("publish")(publish)
 app.command("watch")(watch)
+app.command("watch-sessions")(watch_sessions)
 app.command("judge")(judge)
 app.command("history")(history)
 app.command("override")(override)

@@ -6,7 +6,6 @@ ids. A file that is replaced, or cut off, is read from its beginning, and what w
 
 from __future__ import annotations
 
-import io
 import os
 import time
 from collections.abc import Iterator
@@ -44,7 +43,6 @@ class GrowingFile:
     Attributes:
         name: What to call it in messages.
         size: None: it is not known how much there will be.
-        head: Its first bytes.
         new: Whether the item that was returned last was not there when this began.
     """
 
@@ -64,7 +62,6 @@ class GrowingFile:
         self._seen: set[tuple[object, ...]] = set()
         self._again = False
         """Whether what is read may have been read before."""
-        self.head = self._first_bytes()
 
     @property
     def position(self) -> int:
@@ -95,50 +92,46 @@ class GrowingFile:
 
     def _of_one_file(self) -> _Items:
         """The items until the file is replaced by another one."""
-        while not (head := self._first_bytes()):
-            yield self._caught_up(0)
+        while not (head := self.head):
+            yield self._caught_up(0, self._stamp())
         if is_storage(self._path):
             yield from check(read_growing(self.name, self._rows_of_database(), self._expected))
         elif head.startswith(_GZIP_MAGIC) or self._path.suffix == ".json" or is_document(head):
             yield from self._documents()
         else:
+            yield from check(read_growing(self.name, rows(self._lines()), self._expected, self._sought))
+
+    def _lines(self) -> Iterator[Line | BadLine | CaughtUp]:
+        """The lines until the file is replaced. In between it is not held open: there may be thousands of them."""
+        line = _LineSoFar()
+        position = 0
+        ours: tuple[int, int] | None = None
+        gone = False
+        while True:
+            stamp = self._stamp()
             try:
                 stream = self._path.open("rb")
             except OSError:
-                # Gone again.
-                yield self._caught_up(0)
-                return
-            with stream:
-                yield from check(read_growing(self.name, rows(self._lines(stream)), self._expected, self._sought))
-
-    def _lines(self, stream: io.BufferedReader) -> Iterator[Line | BadLine | CaughtUp]:
-        known_bytes, self._known_bytes = self._known_bytes, 0
-        number = 0
-        length = 0
-        pieces: list[bytes] = []
-        while True:
-            piece = stream.readline(source.MAX_LINE_BYTES)
-            length += len(piece)
-            if length <= source.MAX_LINE_BYTES:
-                pieces.append(piece)
-            if not piece.endswith(b"\n"):
-                if not piece:
-                    known_bytes = 0
-                    yield self._caught_up(number)
-                    if self._is_replaced(stream):
-                        return
+                # What was read of it stays read, and another one may come.
+                gone = ours is not None
+                yield self._caught_up(line.number, stamp)
                 continue
-            if known_bytes and stream.tell() > known_bytes:
-                known_bytes = 0
-                yield self._caught_up(number)
-            number += 1
-            if length > source.MAX_LINE_BYTES:
-                yield BadLine(number, source.LINE_TOO_LONG)
-            else:
-                text = b"".join(pieces)
-                yield Line(number, text.removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n"), True)
-            length = 0
-            pieces.clear()
+            with stream:
+                status = os.fstat(stream.fileno())
+                if gone or ours not in (None, (status.st_ino, status.st_dev)) or status.st_size < position:
+                    return
+                ours = (status.st_ino, status.st_dev)
+                stream.seek(position)
+                while piece := stream.readline(source.MAX_LINE_BYTES):
+                    position += len(piece)
+                    if self._known_bytes and position > self._known_bytes:
+                        self._known_bytes = 0
+                        yield CaughtUp(line.number)
+                    whole = line.add(piece)
+                    if whole is not None:
+                        yield whole
+            self._known_bytes = 0
+            yield self._caught_up(line.number, stamp)
 
     def _documents(self) -> _Items:
         """The document as often as it is written anew."""
@@ -146,14 +139,20 @@ class GrowingFile:
         while True:
             stamp = self._stamp()
             if stamp is None or (stamp == self._read_as and stamp != doubtful):
-                yield self._caught_up(0)
+                yield self._caught_up(0, stamp)
                 continue
-            with open_source(self._path) as opened:
-                found = list(check(read_events(opened, self._expected, self._sought)))
-            if stamp != doubtful and any(isinstance(item, BadLine) for item in found):
+            try:
+                found = self._document()
+            except InputError:
+                if stamp == doubtful:
+                    raise
+                found = None
+            if stamp != doubtful and (found is None or any(isinstance(item, BadLine) for item in found)):
                 # It may be half written.
                 doubtful = stamp
-            else:
+                yield CaughtUp(0)
+                continue
+            if found is not None:
                 doubtful = None
                 for item in found:
                     self.new = not isinstance(item, Checked) or item.event.ts >= self._began_ms
@@ -162,10 +161,15 @@ class GrowingFile:
             self._read_as = stamp
             yield CaughtUp(0)
 
+    def _document(self) -> list[Checked | BadLine | LeftOut | CaughtUp]:
+        with open_source(self._path) as opened:
+            return list(check(read_events(opened, self._expected, self._sought)))
+
     def _rows_of_database(self) -> Iterator[Row | BadLine | CaughtUp]:
         newest = max(0, self._began_ms - _A_DAY_MS)
         at_newest: set[str] = set()
         number = 0
+        in_context = self._began_ms > 0
         while True:
             self._read_as = self._stamp()
             for part, updated in parts_since(self._path, newest):
@@ -175,24 +179,21 @@ class GrowingFile:
                     newest = updated
                     at_newest.clear()
                 at_newest.add(part["id"])
+                if in_context and updated >= self._began_ms:
+                    in_context = False
+                    yield CaughtUp(number)
                 number += 1
                 yield Row(number, part)
             yield CaughtUp(number)
 
-    def _caught_up(self, line: int) -> CaughtUp:
-        self._read_as = self._stamp()
+    def _caught_up(self, line: int, stamp: _Stamp) -> CaughtUp:
+        """The end for now. The stamp is of before it was read: what came meanwhile is a change."""
+        self._read_as = stamp
         return CaughtUp(line)
 
-    def _is_replaced(self, stream: io.BufferedReader) -> bool:
-        try:
-            there = self._path.stat()
-        except OSError:
-            # Gone: what was read of it stays read, and another one may come.
-            return False
-        ours = os.fstat(stream.fileno())
-        return (there.st_ino, there.st_dev) != (ours.st_ino, ours.st_dev) or there.st_size < stream.tell()
-
-    def _first_bytes(self) -> bytes:
+    @property
+    def head(self) -> bytes:
+        """Its first bytes, as they are now; none where it is not there."""
         try:
             with self._path.open("rb") as stream:
                 return stream.read(_HEAD_BYTES)
@@ -204,13 +205,45 @@ class GrowingFile:
     def _stamp(self) -> _Stamp:
         """What changes with the file. A database writes its newest pages beside it."""
         stamp: list[int] = []
-        for path in (self._path, self._path.with_name(f"{self._path.name}-wal")):
+        beside = [self._path.with_name(f"{self._path.name}-wal")] if self._path.suffix == ".db" else []
+        for path in (self._path, *beside):
             try:
                 status = path.stat()
             except OSError:
                 continue
             stamp += (status.st_ino, status.st_size, status.st_mtime_ns)
         return tuple(stamp) or None
+
+
+class _LineSoFar:
+    """The line that is being read, of which there may be only a part yet.
+
+    Attributes:
+        number: Of the last line that was whole.
+    """
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._length = 0
+        self._pieces: list[bytes] = []
+
+    def add(self, piece: bytes) -> Line | BadLine | None:
+        """Add what was read; return the line where it is whole with that."""
+        self._length += len(piece)
+        too_long = self._length > source.MAX_LINE_BYTES
+        if too_long:
+            self._pieces.clear()
+        else:
+            self._pieces.append(piece)
+        if not piece.endswith(b"\n"):
+            return None
+        text = b"".join(self._pieces)
+        self.number += 1
+        self._length = 0
+        self._pieces.clear()
+        if too_long:
+            return BadLine(self.number, source.LINE_TOO_LONG)
+        return Line(self.number, text.removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n"), True)
 
 
 def _size(path: Path) -> int:

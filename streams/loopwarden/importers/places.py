@@ -52,6 +52,8 @@ class Folder(NamedTuple):
 
     def sessions(self) -> Iterator[Path]:
         """Return the files that are there now, in the order of their paths."""
+        if self.path.is_file():
+            yield self.path
         for path in session_files(self.path, storage_whole=False):
             if fnmatchcase(path.relative_to(self.path).as_posix(), self.files):
                 yield path
