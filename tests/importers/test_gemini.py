@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,15 @@ def test_the_processes_that_a_shell_started_are_no_part_of_the_result() -> None:
     found = events(items_of(HEAD, message(*(call(o, response={"output": o}) for o in outputs))))
 
     assert {event["result"]["content"][0]["text"] for event in found if "result" in event} == {"Output: ok\n"}
+
+
+def test_a_sub_agents_session_is_a_run_below_the_one_whose_folder_it_lies_in(tmp_path: Path) -> None:
+    file = tmp_path / "chats" / "the-parent" / "s.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text("".join(json.dumps(line) + "\n" for line in ({**HEAD, "kind": "subagent"}, message(call()))))
+    begun = events(read_file(file))[0]
+
+    assert (begun["type"], begun["run_id"], begun["parent_run_id"]) == ("run.started", "s", "the-parent")
 
 
 def test_a_cancelled_call_failed() -> None:

@@ -16,6 +16,7 @@ from loopwarden.cli.mistakes import Mistake
 from loopwarden.cli.reading import Reading, reading_of, same_file
 from loopwarden.cli.terminal import plural, say
 from loopwarden.importers import Format
+from loopwarden.importers.copies import CopiedCalls
 
 
 def import_files(
@@ -33,11 +34,12 @@ def import_files(
     bad = 0
     elsewhere: dict[str, str] = {}
     given = GivenFiles(files, verbose)
+    copies = CopiedCalls()
     with _written(output) as stream:
         for file in given.files():
             with (
                 given.passing_over(file),
-                reading_of(file.name, verbose, expected, file.sought, follow) as reading,
+                reading_of(file.name, verbose, expected, sought=file.sought, follow=follow, copies=copies) as reading,
             ):
                 bad += _import(reading, stream, elsewhere, follow)
     given.conclude()

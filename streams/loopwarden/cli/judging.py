@@ -16,6 +16,7 @@ from loopwarden.cli.reading import Reading, reading_of
 from loopwarden.cli.summary import Summary
 from loopwarden.cli.terminal import say
 from loopwarden.cli.verdict_rows import header, row
+from loopwarden.importers.copies import CopiedCalls
 from loopwarden.replay import Folded, Folder
 from loopwarden_schemas.codec import verdict_json
 
@@ -35,9 +36,13 @@ def judge_files(
     summary = Summary()
     judging = _Judging(folder, summary, shown, verbose)
     given = GivenFiles(files, verbose)
+    copies = CopiedCalls()
     bad = 0
     for file in given.files():
-        with given.passing_over(file), reading_of(file.name, verbose, sought=file.sought, follow=follow) as reading:
+        with (
+            given.passing_over(file),
+            reading_of(file.name, verbose, sought=file.sought, follow=follow, copies=copies) as reading,
+        ):
             # Whoever follows a file ends that by Ctrl-C.
             with suppress(KeyboardInterrupt) if follow else nullcontext():
                 judging.judge(reading)

@@ -26,6 +26,7 @@ from loopwarden.importers import (
     open_source,
     read_events,
 )
+from loopwarden.importers.copies import CopiedCalls
 from loopwarden.importers.formats import FORMATS
 from loopwarden.importers.growing import GrowingFile
 
@@ -44,6 +45,7 @@ class Reading:
         verbose: Show every bad line, and all that is left out.
         expected: The formats that it may have.
         sought: Whether it was only come upon in a folder; see `read_events`.
+        copies: Tells copies of the calls of other files; see `read_events`.
 
     Attributes:
         bad: Lines that could not be read, or whose events were refused.
@@ -56,6 +58,7 @@ class Reading:
         verbose: bool = False,
         expected: tuple[Format, ...] = FORMATS,
         sought: bool = False,
+        copies: CopiedCalls | None = None,
     ) -> None:
         self.name = source.name
         self.bad = 0
@@ -63,7 +66,7 @@ class Reading:
         self._good = 0
         must_be_text(source)
         self._items = (
-            source.items() if isinstance(source, GrowingFile) else check(read_events(source, expected, sought))
+            source.items() if isinstance(source, GrowingFile) else check(read_events(source, expected, sought, copies))
         )
         self._verbose = verbose
         self._to_terminal = sys.stdout.isatty()
@@ -133,9 +136,15 @@ class Reading:
 
 @contextmanager
 def reading_of(
-    file: str, verbose: bool, expected: tuple[Format, ...] = FORMATS, sought: bool = False, follow: bool = False
+    file: str,
+    verbose: bool,
+    expected: tuple[Format, ...] = FORMATS,
+    *,
+    sought: bool = False,
+    follow: bool = False,
+    copies: CopiedCalls | None = None,
 ) -> Iterator[Reading]:
-    """Open a file, or standard input, to be read; `follow`: and read on as it grows.
+    """Open a file, or standard input, to be read; `follow`: and read on as it grows. See `Reading`.
 
     Raises:
         InputError: it is not there, or no text.
@@ -145,10 +154,10 @@ def reading_of(
             raise InputError(f"{file}: must be a file to be followed; `loopwarden watch-sessions DIR` follows many")
         if not Path(file).exists():
             raise InputError(f"{file}: there is no such file")
-        yield Reading(GrowingFile(Path(file), expected=expected), verbose)
+        yield Reading(GrowingFile(Path(file), expected=expected, copies=copies), verbose)
         return
     with open_source(file) as source:
-        yield Reading(source, verbose, expected, sought)
+        yield Reading(source, verbose, expected, sought, copies)
 
 
 def same_file(one: str, other: str) -> bool:

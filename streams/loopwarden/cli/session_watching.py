@@ -19,6 +19,7 @@ from loopwarden.cli.summary import Summary
 from loopwarden.cli.terminal import plural, printable, say
 from loopwarden.client import Connection, EventProducer, event_producer
 from loopwarden.importers import BadLine, CaughtUp, Checked, InputError, LeftOut
+from loopwarden.importers.copies import CopiedCalls
 from loopwarden.importers.growing import GrowingFile
 from loopwarden.importers.places import Folder, usual_folders
 from loopwarden.replay import Folder as Judging
@@ -88,6 +89,7 @@ class _Watch:
         self._as_json = as_json
         self._verbose = verbose
         self._files: dict[Path, _Followed] = {}
+        self._copies = CopiedCalls()
         self._summary = Summary()
         self._left_out: Counter[str] = Counter()
         self._looks = 0
@@ -127,7 +129,7 @@ class _Watch:
         for folder in self._folders:
             for path in folder.sessions():
                 if path not in self._files:
-                    self._files[path] = _Followed(path, folder, from_start)
+                    self._files[path] = _Followed(path, folder, from_start, self._copies)
 
     def _judge(self, item: Checked, followed: _Followed, producer: EventProducer | None) -> None:
         if isinstance(item.event, PolicyApplied):
@@ -180,10 +182,10 @@ class _Followed:
         folder: Where it was found.
     """
 
-    def __init__(self, path: Path, folder: Folder, from_start: bool) -> None:
+    def __init__(self, path: Path, folder: Folder, from_start: bool, copies: CopiedCalls) -> None:
         self.name = str(path)
         self.folder = folder
-        self._file = GrowingFile(path, from_start, sought=folder.path != path)
+        self._file = GrowingFile(path, from_start, sought=folder.path != path, copies=copies)
         self._items: Iterator[Checked | BadLine | LeftOut | CaughtUp] | None = self._file.items()
 
     @property

@@ -21,8 +21,8 @@ def is_document(head: bytes) -> bool:
     return len(first) == 2 and first[0].strip() in (b"{", b"[")
 
 
-def document(lines: Iterable[Line | BadLine]) -> Iterator[Row | BadLine]:
-    """Return the one value that the lines hold, or why there is none."""
+def document(lines: Iterable[Line | BadLine], file: str) -> Iterator[Row | BadLine]:
+    """Return the one value that the lines of a file hold, or why there is none."""
     text = bytearray()
     for line in lines:
         if isinstance(line, BadLine):
@@ -33,7 +33,7 @@ def document(lines: Iterable[Line | BadLine]) -> Iterator[Row | BadLine]:
             yield BadLine(line.number, f"a document must be at most {MAX_DOCUMENT_BYTES} bytes long")
             return
     try:
-        yield Row(1, orjson.loads(text))
+        yield Row(1, orjson.loads(text), file)
     except orjson.JSONDecodeError as error:
         where = "ends in the middle" if error.pos >= len(text.rstrip()) else f"is not JSON: {error.msg}"
         yield BadLine(error.lineno, f"the document that begins with the first line {where} (column {error.colno})")

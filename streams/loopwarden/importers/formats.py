@@ -7,8 +7,9 @@ from itertools import chain, islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from loopwarden.importers import claude_code, codex, gemini, openclaw, opencode, trajectories, wire
+from loopwarden.importers.copies import COPIED, CopiedCalls
 from loopwarden.importers.document import document, is_document
-from loopwarden.importers.items import BadLine, CaughtUp, InputError, Item, LeftOut
+from loopwarden.importers.items import BadLine, CaughtUp, InputError, Item, LeftOut, WireEvent
 from loopwarden.importers.rows import CUT_LINE, Row, Rows, rows
 from loopwarden.importers.source import Source
 
@@ -46,7 +47,8 @@ def format_of(source: Source) -> tuple[Format | None, _FoundRows]:
 
     None: nothing in it is recognised.
     """
-    following: _FoundRows = document(source.lines()) if is_document(source.head) else rows(source.lines())
+    read = document if is_document(source.head) else rows
+    following: _FoundRows = read(source.lines(), source.name)
     looked_at = []
     for row in islice(following, _LINES_LOOKED_AT):
         looked_at.append(row)
@@ -56,18 +58,23 @@ def format_of(source: Source) -> tuple[Format | None, _FoundRows]:
     return None, chain(looked_at, following)
 
 
-def read_events(source: Source, expected: tuple[Format, ...] = FORMATS, sought: bool = False) -> Iterator[Item]:
+def read_events(
+    source: Source,
+    expected: tuple[Format, ...] = FORMATS,
+    sought: bool = False,
+    copies: CopiedCalls | None = None,
+) -> Iterator[Item]:
     """Return the events of a file, whatever its format, and what in it is no event.
 
     A file in which nothing is recognised counts as wire events, so that every line of it is reported; unless it was
-    only come upon in a search for files (`sought`).
+    only come upon in a search for files (`sought`). Of sessions, calls that are `copies` are left out.
 
     Raises:
         InputError: its format is none of those `expected`.
     """
     found, found_rows = format_of(source)
     looked_at = list(islice(found_rows, _LINES_LOOKED_AT)) if found not in expected else []
-    yield from _read(_accepted(source.name, found, looked_at, expected, sought), chain(looked_at, found_rows))
+    yield from _read(_accepted(source.name, found, looked_at, expected, sought), chain(looked_at, found_rows), copies)
 
 
 def _accepted(
@@ -87,7 +94,11 @@ def _accepted(
 
 
 def read_growing(
-    name: str, lines: _FoundRows, expected: tuple[Format, ...] = FORMATS, sought: bool = False
+    name: str,
+    lines: _FoundRows,
+    expected: tuple[Format, ...] = FORMATS,
+    sought: bool = False,
+    copies: CopiedCalls | None = None,
 ) -> Iterator[Item]:
     """Return the events of a file that grows: `CaughtUp` stands where more may come, and so it may in the rows.
 
@@ -102,7 +113,7 @@ def read_growing(
         looked_at.append(row)
         found = _format_of_row(row)
         if found is not None or len(looked_at) >= _LINES_LOOKED_AT:
-            yield from _read(_accepted(name, found, looked_at, expected, sought), chain(looked_at, lines))
+            yield from _read(_accepted(name, found, looked_at, expected, sought), chain(looked_at, lines), copies)
             return
 
 
@@ -112,11 +123,16 @@ def _format_of_row(row: Row | BadLine | CaughtUp) -> Format | None:
     return next((known for known in FORMATS if known.recognises(row.value)), None)
 
 
-def _read(found: Format, found_rows: Rows) -> Iterator[Item]:
+def _read(found: Format, found_rows: Rows, copies: CopiedCalls | None) -> Iterator[Item]:
+    if found not in SESSIONS:
+        yield from found.read(found_rows)
+        return
     for item in found.read(found_rows):
-        if isinstance(item, BadLine) and item.reason == CUT_LINE and found in SESSIONS:
+        if isinstance(item, BadLine) and item.reason == CUT_LINE:
             # The agent is still writing it.
             yield LeftOut(item.line, "a last line that is not whole yet")
+        elif isinstance(item, WireEvent) and copies is not None and copies.has(item.event):
+            yield LeftOut(item.line, COPIED)
         else:
             yield item
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import PurePath
 from typing import Any, Final
 
 from loopwarden.importers.calls_of_run import CallsOfRun, Outcome
@@ -36,7 +37,10 @@ def recognises(value: Any) -> bool:
 
 
 def read(rows: Rows) -> Iterator[Item]:
-    """Return the events of each session: a session is one run. Calls that were taken back were made all the same."""
+    """Return the events of each session: a session is one run, and a sub-agent's another, below it.
+
+    Calls that were taken back ($rewindTo) were made all the same.
+    """
     run: CallsOfRun | None = None
     for row in rows:
         if not isinstance(row, Row):
@@ -50,7 +54,7 @@ def read(rows: Rows) -> Iterator[Item]:
                 yield BadLine(row.line, f"{mistake}: this session is left out")
                 continue
             if run is None or run.run_id != value["sessionId"]:
-                run = CallsOfRun(value["sessionId"], value["sessionId"])
+                run = CallsOfRun(value["sessionId"], value["sessionId"], _parent(row))
             yield from _messages(row.line, value.get("messages"), run)
         elif not isinstance(value, dict):
             yield BadLine(row.line, "a line must be an object")
@@ -60,6 +64,13 @@ def read(rows: Rows) -> Iterator[Item]:
             yield from _messages(row.line, value["$set"].get("messages"), run)
         elif "$rewindTo" not in value:
             yield from _message(row.line, value, run)
+
+
+def _parent(row: Row) -> str | None:
+    """The session whose sub-agent's it is. Only its folder has that: chats/<session>/<sub-agent's session>.jsonl."""
+    folder = PurePath(row.file).parent
+    is_below = row.value.get("kind") == "subagent" and folder.parent.name == "chats"
+    return folder.name if is_below and _mistake(folder.name) is None else None
 
 
 def _mistake(session_id: Any) -> str | None:

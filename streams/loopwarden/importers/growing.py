@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 
 from loopwarden.importers import source
 from loopwarden.importers.contract import Checked, check
+from loopwarden.importers.copies import CopiedCalls
 from loopwarden.importers.document import is_document
 from loopwarden.importers.formats import FORMATS, Format, read_events, read_growing
 from loopwarden.importers.items import BadLine, CaughtUp, InputError, LeftOut
@@ -39,6 +40,7 @@ class GrowingFile:
         from_start: Whether what is in it now is new, too. Else it is only read so that what follows is understood.
         expected: The formats that it may have.
         sought: Whether it was only come upon in a search; see `read_events`.
+        copies: Tells copies of the calls of other files; see `read_events`.
 
     Attributes:
         name: What to call it in messages.
@@ -49,13 +51,19 @@ class GrowingFile:
     size: None = None
 
     def __init__(
-        self, path: Path, from_start: bool = True, expected: tuple[Format, ...] = FORMATS, sought: bool = False
+        self,
+        path: Path,
+        from_start: bool = True,
+        expected: tuple[Format, ...] = FORMATS,
+        sought: bool = False,
+        copies: CopiedCalls | None = None,
     ) -> None:
         self.name = str(path)
         self.new = from_start
         self._path = path
         self._expected = expected
         self._sought = sought
+        self._copies = copies
         self._began_ms = 0 if from_start else time.time_ns() // 1_000_000
         self._known_bytes = 0 if from_start else _size(path)
         self._read_as: _Stamp = None if from_start else self._stamp()
@@ -95,11 +103,13 @@ class GrowingFile:
         while not (head := self.head):
             yield self._caught_up(0, self._stamp())
         if is_storage(self._path):
-            yield from check(read_growing(self.name, self._rows_of_database(), self._expected))
+            yield from check(read_growing(self.name, self._rows_of_database(), self._expected, False, self._copies))
         elif head.startswith(_GZIP_MAGIC) or self._path.suffix == ".json" or is_document(head):
             yield from self._documents()
         else:
-            yield from check(read_growing(self.name, rows(self._lines()), self._expected, self._sought))
+            yield from check(
+                read_growing(self.name, rows(self._lines(), self.name), self._expected, self._sought, self._copies)
+            )
 
     def _lines(self) -> Iterator[Line | BadLine | CaughtUp]:
         """The lines until the file is replaced. In between it is not held open: there may be thousands of them."""
@@ -163,7 +173,7 @@ class GrowingFile:
 
     def _document(self) -> list[Checked | BadLine | LeftOut | CaughtUp]:
         with open_source(self._path) as opened:
-            return list(check(read_events(opened, self._expected, self._sought)))
+            return list(check(read_events(opened, self._expected, self._sought, self._copies)))
 
     def _rows_of_database(self) -> Iterator[Row | BadLine | CaughtUp]:
         newest = max(0, self._began_ms - _A_DAY_MS)

@@ -19,24 +19,25 @@ _CONSTANT: Final = re.compile(rb"NaN|Infinity|undefined|None|True|False")
 
 
 class Row(NamedTuple):
-    """The value on a line."""
+    """The value on a line of a file."""
 
     line: int
     value: Any
+    file: str = ""
 
 
 Rows: TypeAlias = Iterable[Row | BadLine | CaughtUp]
 """What a format reads. Everything in it that is no `Row` is handed on as it is."""
 
 
-def rows(lines: Iterable[Line | BadLine | CaughtUp]) -> Iterator[Row | BadLine | CaughtUp]:
-    """Return the value of each line that is not blank, or why it has none."""
+def rows(lines: Iterable[Line | BadLine | CaughtUp], file: str) -> Iterator[Row | BadLine | CaughtUp]:
+    """Return the value of each line of a file that is not blank, or why it has none."""
     for line in lines:
         if not isinstance(line, Line):
             yield line
         elif line.text.strip():
             try:
-                yield Row(line.number, orjson.loads(line.text))
+                yield Row(line.number, orjson.loads(line.text), file)
             except orjson.JSONDecodeError as error:
                 yield BadLine(line.number, _why(line, error))
 
