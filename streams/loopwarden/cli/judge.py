@@ -20,7 +20,11 @@ def judge(
     ],
     policy: Annotated[
         str | None,
-        typer.Option("--policy", metavar="FILE", help="The fleet's policy until a policy.applied in the file (JSON5)."),
+        typer.Option(
+            "--policy",
+            metavar="FILE",
+            help="The fleet's policy until a policy.applied in the file (JSON5); `recommended` is the recommended one.",
+        ),
     ] = None,
     agent: Annotated[
         str | None, typer.Option("--agent", metavar="ID", help="The agent of events that name none.")
@@ -41,7 +45,7 @@ def judge(
 
     Begin with the sessions of your own agent:
 
-        loopwarden judge ~/.claude/projects --policy policy.json5
+        loopwarden judge ~/.claude/projects --policy recommended
 
     Where an event has no event_id or ts, its line number stands in. The time that counts (an idle run begins anew) is
     ts. Without a policy the defaults hold, and they leave the detectors off: only the post-compaction guard runs.

@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import typer
 
 from loopwarden.cli.fitting import flowed, terminal_width
 from loopwarden.cli.mistakes import Mistake
-from loopwarden.cli.policy_source import fleet_policy
+from loopwarden.cli.policy_source import RECOMMENDED, fleet_policy
 from loopwarden.cli.summary import Summary
 from loopwarden.cli.terminal import plural, printable, say
 from loopwarden.client import Connection, EventProducer, event_producer
@@ -24,11 +24,7 @@ from loopwarden.importers.growing import GrowingFile
 from loopwarden.importers.places import Folder, usual_folders
 from loopwarden.replay import Folder as Judging
 from loopwarden_schemas.codec import verdict_json
-from loopwarden_schemas.policy import PolicyDocument
 from loopwarden_schemas.structs import PolicyApplied, Verdict
-
-RECOMMENDED: Final[dict[str, Any]] = {"tools": {"loopDetection": {"enabled": True}}}
-"""What infra/policies/recommended.json5 comes to: its other values are the defaults."""
 
 _EVERY_S: Final = 1.0
 """How often files are looked at. A loop takes at least as long for each of its turns."""
@@ -55,7 +51,7 @@ def watch_folders(
         ClusterError: the broker is not there, or did not acknowledge an event.
     """
     folders = _folders(given)
-    judging = Judging(PolicyDocument.from_value(RECOMMENDED) if policy is None else fleet_policy(policy))
+    judging = Judging(fleet_policy(policy or RECOMMENDED))
     watch = _Watch(folders, judging, from_start, as_json, verbose)
     with suppress(KeyboardInterrupt), nullcontext() if cluster is None else event_producer(cluster) as producer:
         watch.begin(f"policy: {policy or 'the recommended one'}", cluster)
