@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from loopwarden.importers import BadLine, CaughtUp, Checked, InputError, LeftOut, source
 from loopwarden.importers.growing import GrowingFile
 
+from .reading import events, read_file
 from .test_claude_code import call, result
 from .test_opencode import database, tool
 
@@ -135,6 +137,41 @@ def test_it_says_whether_there_is_something_to_read(tmp_path: Path) -> None:
     append(file, line(result("a")))
     assert known.changed()
     assert unknown.changed()
+
+
+def test_an_openclaw_session_goes_on_where_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "s.jsonl"
+    asked = {"role": "assistant", "content": [{"type": "toolCall", "id": "a", "name": "read", "arguments": {}}]}
+    answer = {"role": "toolResult", "toolCallId": "a", "content": "x"}
+    file.write_text(line({"type": "session", "id": "s"}) + line({"type": "message", "id": "1", "message": asked}))
+    growing = GrowingFile(file)
+    items = growing.items()
+
+    assert news(items) == ["a"]
+    append(file, line({"type": "message", "id": "2", "parentId": "1", "message": answer}))
+    append(file, line({"type": "compaction", "id": "3", "parentId": "2"}))
+    assert news(items) == ["a", "compaction"]
+
+
+@pytest.mark.parametrize("name", ["claude-code-manual", "codex-polls", "codex-compacted", "pi-compacted"])
+def test_a_real_session_gives_the_same_events_however_it_grows(
+    name: str, tmp_path: Path, shared: Callable[[str], Path]
+) -> None:
+    packed = shared(f"sessions/{name}.jsonl.gz")
+    content = gzip.decompress(packed.read_bytes())
+    file = tmp_path / "s.jsonl"
+    file.touch()
+    items = GrowingFile(file).items()
+    found = []
+    for start in range(0, len(content), 100_003):
+        with file.open("ab") as stream:
+            stream.write(content[start : start + 100_003])
+        for item in items:
+            if isinstance(item, CaughtUp):
+                break
+            found.append(item)
+
+    assert events(found) == events(read_file(packed))
 
 
 def test_a_document_is_read_anew_when_it_is_written_anew(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ def watch_sessions(
     folders: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[DIR...]",
+            metavar="DIR",
             show_default=False,
             help="Folders, or files; without any, where the agents on this machine keep their sessions.",
         ),
