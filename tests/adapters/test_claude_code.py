@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+from .conftest import events_of
+
 PAGE = Path(__file__).parents[2] / "docs" / "adapters" / "claude-code.md"
-COMMON = {"session_id": "s1", "transcript_path": "/home/ada/.claude/projects/x/s1.jsonl", "cwd": "/x"}
+COMMON = {"transcript_path": "/home/ada/.claude/projects/x/s1.jsonl", "cwd": "/x"}
 CERTAIN = ("--certain", "30")
 
 
@@ -20,6 +23,7 @@ class ClaudeCode:
     """What of Claude Code runs the hooks: the commands of its settings."""
 
     def __init__(self, url: str, *arguments: str, **environment: str) -> None:
+        self.session_id = secrets.token_hex(8)
         self.environment = {**os.environ, "LOOPWARDEN_SIDECAR_URL": url, **environment}
         self.settings = json.loads(
             self.shell(f"{sys.executable} -m loopwarden.adapters.claude_code settings", arguments)
@@ -34,7 +38,7 @@ class ClaudeCode:
     def run_hook(self, kind: str, **fields: Any) -> subprocess.CompletedProcess[str]:
         (group,) = self.settings["hooks"][kind]
         (hook,) = group["hooks"]
-        given = json.dumps({**COMMON, "hook_event_name": kind, **fields})
+        given = json.dumps({**COMMON, "session_id": self.session_id, "hook_event_name": kind, **fields})
         return subprocess.run(
             hook["command"], shell=True, input=given, capture_output=True, text=True, env=self.environment, timeout=60
         )
@@ -77,7 +81,7 @@ def test_a_loop_is_warned_about_in_its_context_then_denied_and_a_compaction_reac
     assert claude.hook("SessionEnd", reason="logout") is None
 
     assert sidecar.stop() == 0
-    events = [event for event in events_of(judging) if event.run_id == "s1"]
+    events = [event for event in events_of(judging) if event.run_id == claude.session_id]
     assert [type(event).__name__ for event in events] == [
         *["RunStarted"] * 2,
         *["ToolCallStarted", "ToolCallFinished"] * 4,
@@ -113,11 +117,11 @@ def test_a_sub_agent_is_a_run_of_its_own_below_the_session(sidecar: Any, judging
         claude.read(number + 10, **who)
     claude.hook("SubagentStop", **who)
     assert sidecar.stop() == 0
-    events = events_of(judging)
-    below = [event for event in events if event.run_id == "s1/a7"]
-    assert below[0].parent_run_id == "s1"
-    assert len(below) == 8 and {event.session_id for event in below} == {"s1"}
-    assert len([event for event in events if event.run_id == "s1"]) == 6
+    session, events = claude.session_id, events_of(judging)
+    below = [event for event in events if event.run_id == f"{session}/a7"]
+    assert below[0].parent_run_id == session
+    assert len(below) == 8 and {event.session_id for event in below} == {session}
+    assert len([event for event in events if event.run_id == session]) == 6
 
 
 def test_without_a_sidecar_every_call_goes_on_and_the_user_is_told_once_a_session() -> None:
@@ -173,11 +177,3 @@ def hook_file() -> str:
     from loopwarden.adapters import claude_code
 
     return str(claude_code.__file__)
-
-
-def events_of(judging: Any) -> list[Any]:
-    from loopwarden_schemas.codec import decode_record
-
-    records = judging.read(judging.topics.events.name)
-    events = [event for record in records for event in decode_record(record.value, record.timestamp)]
-    return [event for event in events if hasattr(event, "run_id")]
