@@ -86,6 +86,16 @@ def test_what_is_there_already_is_read_but_is_not_new(tmp_path: Path) -> None:
     assert (news(items), growing.new) == (["a"], True)
 
 
+def test_in_a_file_that_was_empty_everything_is_new(tmp_path: Path) -> None:
+    file = tmp_path / "s.jsonl"
+    file.touch()
+    growing = GrowingFile(file, from_start=False)
+    append(file, line(call("a")))
+    next(growing.items())
+
+    assert growing.new
+
+
 def test_while_what_was_there_is_read_it_says_that_it_is_not_new(tmp_path: Path) -> None:
     file = tmp_path / "s.jsonl"
     file.write_text(line(call("a")))

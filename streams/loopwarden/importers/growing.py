@@ -59,13 +59,13 @@ class GrowingFile:
         copies: CopiedCalls | None = None,
     ) -> None:
         self.name = str(path)
-        self.new = from_start
         self._path = path
         self._expected = expected
         self._sought = sought
         self._copies = copies
         self._began_ms = 0 if from_start else time.time_ns() // 1_000_000
         self._known_bytes = 0 if from_start else _size(path)
+        self.new = self._known_bytes == 0
         self._read_as: _Stamp = None if from_start else self._stamp()
         self._seen: set[tuple[object, ...]] = set()
         self._again = False
