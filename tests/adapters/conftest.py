@@ -6,10 +6,12 @@ Each test has runs of its own, so that none needs a worker of its own.
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -125,3 +127,16 @@ def run(coroutine: Any) -> Any:
         return await asyncio.wait_for(coroutine, HANG_S)
 
     return asyncio.run(limited())
+
+
+def program_of(page: Path) -> str:
+    """The one program on a page."""
+    (program,) = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    return str(program)
+
+
+@pytest.fixture
+def on_the_broker(judging: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment says where the broker is."""
+    monkeypatch.setenv("LOOPWARDEN_BOOTSTRAP_SERVERS", judging.servers)
+    monkeypatch.setenv("LOOPWARDEN_TOPIC_PREFIX", judging.topics.prefix)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from loopwarden.adapters.langchain import LoopwardenMiddleware
 from loopwarden.runner import RunGuard
 
-from .conftest import Watched, run
+from .conftest import Watched, program_of, run
 
 PAGE = Path(__file__).parents[2] / "docs" / "adapters" / "langchain.md"
 
@@ -91,7 +90,7 @@ def test_it_is_the_same_for_asyncio(watched: Watched) -> None:
 
 
 def test_each_invocation_is_a_run_and_a_thread_is_its_session(watched: Watched) -> None:
-    says = iter([*[each for each in calls()][:2], AIMessage("Done."), *[each for each in calls(start=2)][:2]])
+    says = iter([*list(calls())[:2], AIMessage("Done."), *list(calls(start=2))[:2]])
     built = agent(LoopwardenMiddleware(watched.guard), iter([*says, AIMessage("Done.")]), checkpointer=InMemorySaver())
     for _ in range(2):
         built.invoke({"messages": ["go"]}, {"configurable": {"thread_id": "t1"}})
@@ -115,7 +114,7 @@ def test_a_summary_is_a_compaction_once(watched: Watched) -> None:
     summary = SummarizationMiddleware(
         Scripted(messages=iter(["what was said"] * 9)), trigger=("messages", 6), keep=("messages", 2)
     )
-    says = iter([*[each for each in calls()][:3], AIMessage("Done.")])
+    says = iter([*list(calls())[:3], AIMessage("Done.")])
     agent(LoopwardenMiddleware(watched.guard), says, summary).invoke({"messages": [HumanMessage("go")]})
     compactions = watched.named("Compaction")
     assert {(event.trigger, event.succeeded) for event in compactions} == {("overflow", True)}
@@ -136,12 +135,7 @@ def test_a_guard_without_a_gateway_is_refused() -> None:
         LoopwardenMiddleware(guard)
 
 
-def test_the_program_on_the_page_runs(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("LOOPWARDEN_BOOTSTRAP_SERVERS", watched.installation.servers)
-    monkeypatch.setenv("LOOPWARDEN_TOPIC_PREFIX", watched.installation.topics.prefix)
-    (program,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    says = Scripted(messages=calls())
-    exec(compile(program, str(PAGE), "exec"), {"model": says, "tools": [read]})
+@pytest.mark.usefixtures("on_the_broker")
+def test_the_program_on_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(program_of(PAGE), str(PAGE), "exec"), {"model": Scripted(messages=calls()), "tools": [read]})
     assert "The run is ended" in capsys.readouterr().out

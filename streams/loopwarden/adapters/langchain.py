@@ -1,4 +1,4 @@
-"""Middleware for LangChain agents, which are LangGraph graphs: `create_agent(..., middleware=[LoopwardenMiddleware()])`.
+"""Middleware for LangChain agents, graphs of LangGraph: `create_agent(middleware=[LoopwardenMiddleware()])`.
 
 One invocation of the agent is one run. Its id is part of the graph's state, so that an agent that is resumed elsewhere
 from a checkpoint goes on with the same run.
