@@ -35,9 +35,13 @@ OURS = {
     # A runner's refusals and its certainty are about events, which the gateway sends.
     "loopwarden.runner": {CONTRACT, "loopwarden.client", "loopwarden.gateway"},
     "loopwarden.sidecar": {CONTRACT, "loopwarden.client", "loopwarden.gateway", "loopwarden.runner"},
+    # What an agent's framework is given inside its process: the sidecar's work, without its HTTP.
+    "loopwarden.adapters": {CONTRACT, "loopwarden.client", "loopwarden.gateway", "loopwarden.runner"},
     "loopwarden.importers": {CONTRACT},
     "loopwarden.recordings": set[str](),
     "loopwarden.replay": {CONTRACT, JUDGE},
+    # Told runs are folded as a file's are.
+    "loopwarden.testing": {CONTRACT, "loopwarden.replay"},
 }
 """What each package may import of ours besides itself. `loopwarden.cli` may import all, and nobody imports it."""
 
