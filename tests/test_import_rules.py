@@ -44,6 +44,8 @@ OURS = {
         "loopwarden.runner",
         "loopwarden.serving",
     },
+    # What an agent's framework is given inside its process: the sidecar's work, without its HTTP.
+    "loopwarden.adapters": {CONTRACT, "loopwarden.client", "loopwarden.gateway", "loopwarden.runner"},
     "loopwarden.importers": {CONTRACT},
     "loopwarden.recordings": set[str](),
     "loopwarden.replay": {CONTRACT, JUDGE},
@@ -56,6 +58,8 @@ OURS = {
         "loopwarden.report",
         "loopwarden.serving",
     },
+    # Told runs are folded as a file's are.
+    "loopwarden.testing": {CONTRACT, "loopwarden.replay"},
 }
 """What each package may import of ours besides itself. `loopwarden.cli` may import all, and nobody imports it."""
 

@@ -78,7 +78,7 @@ def test_another_format_is_refused(run: Callable[..., Ran]) -> None:
     code, out, err = run("import", "sessions", SAMPLES / "trajectories.jsonl")
 
     assert (code, out) == (2, "")
-    assert "must be OpenClaw or pi session, but this looks like trajectories" in err
+    assert "must be a session, but this looks like trajectories" in err
 
 
 def test_the_output_must_not_be_the_input(run: Callable[..., Ran], tmp_path: Path) -> None:
@@ -97,3 +97,19 @@ def test_an_output_that_cannot_be_written_is_named(run: Callable[..., Ran], tmp_
 
     assert code == 2
     assert "cannot be written" in err
+
+
+def test_a_forks_copy_of_its_parents_calls_counts_once_over_all_files(run: Callable[..., Ran], tmp_path: Path) -> None:
+    def rollout(session: str, *call_ids: str, **meta: str) -> str:
+        calls = [{"type": "function_call", "call_id": one, "name": "ls", "arguments": "{}"} for one in call_ids]
+        lines = [("session_meta", {"id": session, **meta}), *(("response_item", call) for call in calls)]
+        return "".join(json.dumps({"type": kind, "payload": payload}) + "\n" for kind, payload in lines)
+
+    (tmp_path / "rollout-1.jsonl").write_text(rollout("parent", "a", "b"))
+    (tmp_path / "rollout-2.jsonl").write_text(rollout("fork", "a", "b", "c", forked_from_id="parent"))
+    code, out, err = run("import", "sessions", tmp_path)
+    calls = [event for event in map(json.loads, out.splitlines()) if event["type"] == "tool_call.started"]
+
+    assert code == 0
+    assert [(event["run_id"], event["call_id"]) for event in calls] == [("parent", "a"), ("parent", "b"), ("fork", "c")]
+    assert "2 items left out" in err

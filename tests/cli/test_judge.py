@@ -12,6 +12,7 @@ from loopwarden.recordings import recordings
 
 from .conftest import Ran
 
+RECORDING = recordings()["openclaw-ping-pong"]
 VECTORS = Path(__file__).parents[1] / "vectors"
 
 
@@ -203,12 +204,13 @@ def test_verbose_tells_when_the_guard_is_armed(run: Callable[..., Ran]) -> None:
 
 
 def test_control_characters_of_others_do_not_reach_the_terminal(run: Callable[..., Ran], strict: Path) -> None:
-    events = lines([*calls("r\x1b[2J", 5, tool="t\x1b"), {"type": "x\x1b[2J", "run_id": "r"}])
+    events = lines([*calls("r", 5, tool="t\x1b"), *calls("r\x1b[2J", 1), {"type": "x\x1b[2J", "run_id": "r"}])
 
     _, out, err = run("judge", "-", "--policy", strict, stdin=events)
 
     assert "\x1b" not in out + err
-    assert "r\\x1b[2J" in out
+    assert "t\\x1b" in out
+    assert "r\\x1b[2J" in err and "x\\x1b[2J" in err
 
 
 def test_a_policy_file_with_mistakes_is_refused_with_its_lines(run: Callable[..., Ran], tmp_path: Path) -> None:
@@ -229,8 +231,29 @@ def test_json_and_decisions_exclude_each_other(run: Callable[..., Ran]) -> None:
     assert "--decisions" in err
 
 
-def test_another_agents_session_is_refused_by_name(run: Callable[..., Ran]) -> None:
-    code, _, err = run("judge", "-", stdin=b'{"type":"session_meta","payload":{}}\n')
+def test_a_folder_of_sessions_is_judged_and_what_else_is_in_it_is_counted(
+    run: Callable[..., Ran], strict: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "sessions"
+    (folder / "below").mkdir(parents=True)
+    (folder / "below" / "pi.jsonl").write_bytes(RECORDING.read_bytes())
+    (folder / "package.json").write_text('{\n  "name": "other"\n}\n')
+    code, out, err = run("judge", folder, "--policy", strict)
+
+    assert code == 0
+    assert out == run("judge", RECORDING, "--policy", strict).out
+    assert "1 file passed over" in err
+    assert f"{folder / 'package.json'}: is no file of runs" in run("judge", folder, "--verbose").err
+
+
+def test_several_files_are_judged_as_one_log(run: Callable[..., Ran], strict: Path, tmp_path: Path) -> None:
+    (tmp_path / "other.jsonl").write_text('{"type": "run.started", "run_id": "other"}\n')
+
+    assert "2 runs" in run("judge", RECORDING, tmp_path / "other.jsonl", "--policy", strict).out
+
+
+def test_only_one_file_can_be_followed(run: Callable[..., Ran]) -> None:
+    code, _, err = run("judge", RECORDING, RECORDING, "--follow")
 
     assert code == 2
-    assert "a session of Codex, which a later version will read" in err
+    assert "watch-sessions" in err

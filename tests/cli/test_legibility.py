@@ -21,6 +21,8 @@ COMMANDS = [
     ("publish", *NOWHERE),
     ("demo", *NOWHERE),
 ]
+FOLDERS = (("judge",), ("import", "sessions"), ("import", "trajectories"))
+"""These read the files of a folder."""
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command[:2]))
@@ -50,8 +52,9 @@ def test_what_is_no_text_is_refused_in_one_line(
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command[:2]))
 def test_a_directory_is_named(command: tuple[str, ...], run: Callable[..., Ran], tmp_path: Path) -> None:
-    expected = f"loopwarden: {tmp_path}: must be a file, not a directory\n"
-    assert run(*command, tmp_path) == (2, "", expected)
+    empty = "there is no .jsonl or .json file in this folder"
+    told = empty if command in FOLDERS else "must be a file, not a directory"
+    assert run(*command, tmp_path) == (2, "", f"loopwarden: {tmp_path}: {told}\n")
 
 
 def test_one_damaged_line_does_not_hide_the_others(run: Callable[..., Ran], tmp_path: Path) -> None:
@@ -71,14 +74,14 @@ def test_a_file_without_anything_in_it_is_said_to_be_empty(run: Callable[..., Ra
     ran = run("import", "sessions", file)
     assert (ran.code, ran.err) == (
         2,
-        f"loopwarden: {file}: must be OpenClaw or pi session, but this is empty\n",
+        f"loopwarden: {file}: must be a session, but this is empty\n",
     )
 
 
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (gzip.compress(EVENT.encode() * 9, mtime=0)[:-9], "line 1: the compressed file ends in the middle"),
+        (gzip.compress(EVENT.encode() * 9, mtime=0)[:14], "line 1: the compressed file ends in the middle"),
         (b'{"type":"session","id":NaN}\n', "line 1: not JSON: "),
         (b"null\nnull\n", "nothing in it looks like that"),
         (EVENT.encode(), "this looks like wire events"),
@@ -93,7 +96,7 @@ def test_what_is_not_the_format_to_import_is_not_taken_for_another(
 
     assert (code, out) == (2, "")
     [line] = err.splitlines()
-    assert line.startswith(f"loopwarden: {file}: must be OpenClaw or pi session, but ")
+    assert line.startswith(f"loopwarden: {file}: must be a session, but ")
     assert told in line
 
 

@@ -80,7 +80,7 @@ def test_an_error_of_ours_says_so_and_how_to_see_it(
     def broken(*_: object) -> None:
         raise KeyError("lost")
 
-    monkeypatch.setattr(loopwarden.cli.judging, "judge_file", broken)
+    monkeypatch.setattr(loopwarden.cli.judging, "judge_files", broken)
 
     assert run("judge", tmp_path) == (70, "", "loopwarden: a bug of ours: KeyError: 'lost' (--debug shows where)\n")
 

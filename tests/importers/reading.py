@@ -8,7 +8,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
-from loopwarden.importers import BadLine, Checked, Item, LeftOut, Source, WireEvent, check, open_source, read_events
+from loopwarden.importers import (
+    BadLine,
+    CaughtUp,
+    Checked,
+    Item,
+    LeftOut,
+    Source,
+    WireEvent,
+    check,
+    open_source,
+    read_events,
+)
 
 
 def source_of(content: bytes) -> Source:
@@ -21,9 +32,14 @@ def items_of(*values: Any) -> list[Item]:
     return list(read_events(source_of(b"\n".join(lines) + b"\n")))
 
 
-def read_file(path: Path) -> list[Checked | BadLine | LeftOut]:
+def read_file(path: Path) -> list[Checked | BadLine | LeftOut | CaughtUp]:
     with open_source(path) as source:
         return list(check(read_events(source)))
+
+
+def check_all(*values: Any) -> list[Any]:
+    """What these JSON values give, each event held to the contract."""
+    return list(check(items_of(*values)))
 
 
 def events(items: Iterable[Item | Checked]) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from loopwarden.judge import RunState, freeze, judge, thaw
+from loopwarden.testing import run as told
 from loopwarden_schemas.codec import Rejected, event_from_value
 from loopwarden_schemas.policy import PolicyDocument
 from loopwarden_schemas.structs import PolicyApplied, Verdict
@@ -29,9 +30,16 @@ class StrictRun:
     def __init__(self, abort_after_blocks: int | None = None) -> None:
         own = {} if abort_after_blocks is None else {"loopwarden": {"abortAfterBlocks": abort_after_blocks}}
         self.policy = PolicyDocument.from_value({"tools": {"loopDetection": STRICT, **own}})
-        self.now = 0
-        self.events = 0
+        self.told = told("r")
         self._record: bytes | None = None
+
+    @property
+    def now(self) -> int:
+        return self.told.now
+
+    @now.setter
+    def now(self, now: int) -> None:
+        self.told.now = now
 
     @property
     def state(self) -> RunState:
@@ -40,10 +48,7 @@ class StrictRun:
 
     def tell(self, kind: str, **fields: Any) -> list[Verdict]:
         """Judge one event and return its verdicts."""
-        self.now += 1000
-        self.events += 1
-        common = {"type": kind, "event_id": f"e{self.events}", "run_id": "r", "ts": self.now}
-        event = event_from_value({**common, **fields})
+        event = event_from_value(self.told.event(kind, **fields).events[-1])
         assert not isinstance(event, (Rejected, PolicyApplied)), event
         judged = judge(None if self._record is None else thaw(self._record), event, self.policy)
         self._record = freeze(judged.state)
@@ -65,8 +70,9 @@ class StrictRun:
         """Make the same call again and again; return the verdicts of the last outcome."""
         verdicts: list[Verdict] = []
         for number in range(times):
-            self.start(f"{tool}-{self.events}-{number}", tool)
-            verdicts = self.finish(f"{tool}-{self.events - 1}-{number}", tool)
+            call_id = f"{tool}-{len(self.told.events)}-{number}"
+            self.start(call_id, tool)
+            verdicts = self.finish(call_id, tool)
         return verdicts
 
 

@@ -79,7 +79,7 @@ def test_as_many_refused_attempts_as_the_policy_says_end_the_run() -> None:
     [verdict] = run.refuse("c")
     assert said([verdict]) == [IGNORED]
     assert (verdict.scope, verdict.tool, verdict.call_id) == ("run", "read", "c")
-    assert (verdict.count, verdict.threshold, verdict.evidence) == (3, 3, ["e7", "e8", "e9"])
+    assert (verdict.count, verdict.threshold, verdict.evidence) == (3, 3, ["r-7", "r-8", "r-9"])
     assert run.start("d") == []
 
 

@@ -37,6 +37,7 @@ from loopwarden.cli.tune import tune
 from loopwarden.cli.up import up
 from loopwarden.cli.version import version
 from loopwarden.cli.watch import watch
+from loopwarden.cli.watch_sessions import watch_sessions
 from loopwarden.cli.what_if import what_if
 from loopwarden.cli.worker import worker
 
@@ -87,6 +88,7 @@ app.command("demo")(demo)
 app.command("worker")(worker)
 app.command("publish")(publish)
 app.command("watch")(watch)
+app.command("watch-sessions")(watch_sessions)
 app.command("judge")(judge)
 app.command("history")(history)
 app.command("report")(report)

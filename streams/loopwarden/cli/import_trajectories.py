@@ -23,4 +23,4 @@ def import_trajectories(
     from loopwarden.cli.importing import import_files
     from loopwarden.importers import TRAJECTORIES
 
-    raise typer.Exit(import_files([file], output, TRAJECTORIES, verbose))
+    raise typer.Exit(import_files([file], output, (TRAJECTORIES,), verbose))

@@ -5,56 +5,71 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 import orjson
 
+from loopwarden.cli.given_files import GivenFiles
 from loopwarden.cli.mistakes import Mistake
-from loopwarden.cli.reading import Reading, same_file
+from loopwarden.cli.reading import Reading, reading_of, same_file
 from loopwarden.cli.terminal import plural, say
-from loopwarden.importers import Format, open_source
+from loopwarden.importers import Format
+from loopwarden.importers.copies import CopiedCalls
 
 
-def import_files(files: Sequence[str], output: str | None, expected: Format, verbose: bool) -> int:
+def import_files(
+    files: Sequence[str], output: str | None, expected: tuple[Format, ...], verbose: bool, follow: bool = False
+) -> int:
     """Write the events of the files, one JSON line each, and tell the counts; return the exit code.
 
     Raises:
         InputError: a file is not there, or has another format.
         Mistake: the output cannot be written.
     """
-    for file in files:
-        if output is not None and same_file(file, output):
+    for name in files:
+        if output is not None and same_file(name, output):
             raise Mistake(f"{output}: must not be one of the files that are read")
     bad = 0
     elsewhere: dict[str, str] = {}
+    given = GivenFiles(files, verbose)
+    copies = CopiedCalls()
     with written(output) as stream:
-        for file in files:
-            with open_source(file) as source:
-                reading = Reading(source, verbose, (expected,))
-                runs, counts = _write_events(reading, stream, elsewhere)
-                elsewhere.update(dict.fromkeys(runs, reading.name))
-                _tell(reading, counts, len(runs))
-                bad += reading.bad
+        for file in given.files():
+            with (
+                given.passing_over(file),
+                reading_of(file.name, verbose, expected, sought=file.sought, follow=follow, copies=copies) as reading,
+            ):
+                bad += _import(reading, stream, elsewhere, follow)
+    given.conclude()
     return 1 if bad else 0
 
 
-def _write_events(reading: Reading, stream: BinaryIO, elsewhere: dict[str, str]) -> tuple[set[str], Counter[str]]:
-    """Write the events of one file. Runs that an earlier file has are left out: they would count as redelivered."""
+def _import(reading: Reading, stream: BinaryIO, elsewhere: dict[str, str], follow: bool) -> int:
+    """Write the events of one file; return its bad lines.
+
+    Runs that an earlier file has are left out: they would count as redelivered.
+    """
     runs: set[str] = set()
     repeated: set[str] = set()
     counts: Counter[str] = Counter()
-    for item in reading.events():
-        run_id = str(item.wire["run_id"])
-        if run_id not in elsewhere:
-            runs.add(run_id)
-            counts[str(item.wire["type"])] += 1
-            stream.write(orjson.dumps(item.wire) + b"\n")
-        elif run_id not in repeated:
-            repeated.add(run_id)
-            reading.refuse(item.line, f"run {run_id!r} is in {elsewhere[run_id]} already: it is left out here")
-    return runs, counts
+    # Whoever follows a file ends that by Ctrl-C.
+    with suppress(KeyboardInterrupt) if follow else nullcontext():
+        for item in reading.events():
+            run_id = str(item.wire["run_id"])
+            if run_id not in elsewhere:
+                runs.add(run_id)
+                counts[str(item.wire["type"])] += 1
+                stream.write(orjson.dumps(item.wire) + b"\n")
+                if follow:
+                    stream.flush()
+            elif run_id not in repeated:
+                repeated.add(run_id)
+                reading.refuse(item.line, f"run {run_id!r} is in {elsewhere[run_id]} already: it is left out here")
+    elsewhere.update(dict.fromkeys(runs, reading.name))
+    _tell(reading, counts, len(runs))
+    return reading.bad
 
 
 def _tell(reading: Reading, counts: Counter[str], runs: int) -> None:

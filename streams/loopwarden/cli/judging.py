@@ -3,57 +3,85 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext, suppress
 from typing import Literal, TypeAlias
 
 import msgspec
 
 from loopwarden.cli.fitting import terminal_width
+from loopwarden.cli.given_files import GivenFiles
 from loopwarden.cli.policy_source import fleet_policy
-from loopwarden.cli.reading import Reading
+from loopwarden.cli.reading import Reading, reading_of
 from loopwarden.cli.summary import Summary
 from loopwarden.cli.terminal import say
 from loopwarden.cli.verdict_rows import header, row
-from loopwarden.importers import open_source
+from loopwarden.importers.copies import CopiedCalls
 from loopwarden.replay import Folded, Folder
 from loopwarden_schemas.codec import verdict_json
 
 Shown: TypeAlias = Literal["table", "verdicts", "decisions"]
 
 
-def judge_file(file: str, policy: str | None, agent: str | None, shown: Shown, verbose: bool) -> int:
-    """Judge a file and print what is to be shown of it; return the exit code.
+def judge_files(
+    files: Sequence[str], policy: str | None, agent: str | None, shown: Shown, verbose: bool, follow: bool = False
+) -> int:
+    """Judge files, one after the other, and print what is to be shown of them; return the exit code.
 
     Raises:
-        InputError: the file is not there, or has a format that cannot be read.
+        InputError: a file is not there, or has a format that cannot be read.
         PolicyError: so is, or has, the policy's.
     """
     folder = Folder(fleet_policy(policy), agent)
     summary = Summary()
-    width = terminal_width()
-    with open_source(file) as source:
-        reading = Reading(source, verbose)
-        rows = 0
+    judging = _Judging(folder, summary, shown, verbose)
+    given = GivenFiles(files, verbose)
+    copies = CopiedCalls()
+    bad = 0
+    for file in given.files():
+        with (
+            given.passing_over(file),
+            reading_of(file.name, verbose, sought=file.sought, follow=follow, copies=copies) as reading,
+        ):
+            # Whoever follows a file ends that by Ctrl-C.
+            with suppress(KeyboardInterrupt) if follow else nullcontext():
+                judging.judge(reading)
+            sys.stdout.flush()
+            reading.conclude()
+            bad += reading.bad
+            if reading.found_nothing:
+                say(f"{reading.name}: is empty: there was nothing to judge")
+    given.conclude()
+    if shown == "table":
+        print(f"{'' if judging.rows else 'no verdicts; '}{summary.text()}")
+    _tell_what_limits_it(folder, summary, len(files) > 1 or given.folders)
+    return 1 if bad else 0
+
+
+class _Judging:
+    """Judges the events of files, and prints what is to be shown of them."""
+
+    def __init__(self, folder: Folder, summary: Summary, shown: Shown, verbose: bool) -> None:
+        self.rows = 0
+        self._folder = folder
+        self._summary = summary
+        self._shown: Shown = shown
+        self._verbose = verbose
+        self._width = terminal_width()
+
+    def judge(self, reading: Reading) -> None:
         for item in reading.events():
-            folded = folder.fold(item.event)
-            summary.add(folded)
+            folded = self._folder.fold(item.event)
+            self._summary.add(folded)
             if folded.rejected is not None:
                 reading.refuse(item.line, f"{folded.rejected.reason}: {folded.rejected.detail}")
-            if folded.armed and verbose:
+            if folded.armed and self._verbose:
                 reading.tell(f"post-compaction guard armed for {folded.armed} attempts")
-            for line in _lines(folded, shown, width):
-                if shown == "table" and not rows:
-                    reading.write(header(width).encode())
-                rows += 1
+            for line in _lines(folded, self._shown, self._width):
+                if self._shown == "table" and not self.rows:
+                    reading.write(header(self._width).encode())
+                self.rows += 1
                 reading.write(line)
-    sys.stdout.flush()
-    reading.conclude()
-    if reading.found_nothing:
-        say(f"{reading.name}: is empty: there was nothing to judge")
-    if shown == "table":
-        print(f"{'' if rows else 'no verdicts; '}{summary.text()}")
-    _tell_what_limits_it(folder, summary)
-    return 1 if reading.bad else 0
 
 
 def _lines(folded: Folded, shown: Shown, width: int | None) -> Iterator[bytes]:
@@ -65,8 +93,9 @@ def _lines(folded: Folded, shown: Shown, width: int | None) -> Iterator[bytes]:
         yield from (row(verdict, width).encode() for verdict in folded.verdicts)
 
 
-def _tell_what_limits_it(folder: Folder, summary: Summary) -> None:
-    if folder.ambiguous:
+def _tell_what_limits_it(folder: Folder, summary: Summary, many_files: bool) -> None:
+    # Of many files each holds its runs whole: that they begin before those of another one means nothing.
+    if folder.ambiguous and not many_files:
         say(
             f"{folder.ambiguous} runs begin more than an hour before events that stand above them, when other runs had"
             " been let go: if they continue those, sort the file by ts and judge it again"

@@ -10,23 +10,26 @@ from typing import Final
 import orjson
 
 from loopwarden.importers import Source
+from loopwarden.importers.growing import GrowingFile
 from loopwarden.importers.items import InputError
+from loopwarden.importers.opencode_storage import is_database
 
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _NO_TEXT: Final = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 """Control characters that no text has, and that JSON forbids."""
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
-_ROWS_LOOKED_AT: Final = 100
 
 
-def must_be_text(source: Source) -> None:
+def must_be_text(source: Source | GrowingFile) -> None:
     """Look at a file's first bytes.
 
     Raises:
         InputError: they are UTF-16, or no text.
     """
     head = source.head
+    if is_database(head):
+        return
     if head.startswith(_UTF16) or _is_unmarked_utf16(head[:4]):
         raise InputError(
             f"{source.name}: must be UTF-8 text, but this is UTF-16; `iconv -f UTF-16 -t UTF-8` makes UTF-8 of it"
@@ -53,7 +56,7 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-def _no_gzip(source: Source) -> str:
+def _no_gzip(source: Source | GrowingFile) -> str:
     file = Path(source.name)
     if file.suffix != ".gz" or not file.is_file():
         return ""

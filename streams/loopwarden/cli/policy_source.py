@@ -14,15 +14,23 @@ from loopwarden_schemas.policy_file import PolicyFileReading, read_policy_file
 
 _STANDARD_INPUT: Final = "standard input"
 
+RECOMMENDED: Final = "recommended"
+"""What stands for the recommended policy where a file's name may."""
+
+_RECOMMENDED: Final = PolicyDocument.from_value({"tools": {"loopDetection": {"enabled": True}}})
+"""What infra/policies/recommended.json5 comes to: its other values are the defaults."""
+
 
 def fleet_policy(file: str | None) -> PolicyDocument:
-    """Return the policy in a file, its warnings told; without one the defaults.
+    """Return the policy in a file, its warnings told, or the recommended one; without any the defaults.
 
     Raises:
         PolicyError: the file is not there, or has mistakes.
     """
     if file is None:
         return DEFAULT_DOCUMENT
+    if file == RECOMMENDED and not Path(file).exists():
+        return _RECOMMENDED
     reading = read_policy_file(file)
     document = reading.accepted()
     for warning in reading.warnings:

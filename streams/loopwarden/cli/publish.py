@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from loopwarden.cli.cluster_options import Broker, ClientProperties, Prefix, connection
-from loopwarden.cli.options import Verbose
+from loopwarden.cli.options import Follow, Verbose
 
 
 def publish(
@@ -15,12 +15,14 @@ def publish(
         str,
         typer.Argument(
             metavar="FILE",
-            help="Events as JSON lines, trajectories, or a session of OpenClaw or pi; .gz too; - is stdin.",
+            help="Events as JSON lines, trajectories, or a session of Claude Code, Codex, opencode, Gemini, OpenClaw "
+            "or pi; .gz too; - is stdin.",
         ),
     ],
     rate: Annotated[
         float | None, typer.Option("--rate", metavar="N", min=0.001, help="At most so many events a second.")
     ] = None,
+    follow: Follow = False,
     broker: Broker = None,
     prefix: Prefix = None,
     properties: ClientProperties = None,
@@ -37,6 +39,8 @@ def publish(
 
         loopwarden publish traces/tau.jsonl.gz --rate 500
 
+        loopwarden publish ~/.codex/sessions/2026/07/23/rollout-....jsonl --follow
+
         tail -f events.jsonl | loopwarden publish -
 
     Exit code 0 where every event was acknowledged by the broker; 1 where some lines were bad and the rest was
@@ -44,4 +48,4 @@ def publish(
     """
     from loopwarden.cli.publishing import publish_file
 
-    raise typer.Exit(publish_file(file, connection(broker, prefix, properties), rate, verbose))
+    raise typer.Exit(publish_file(file, connection(broker, prefix, properties), rate, verbose, follow))

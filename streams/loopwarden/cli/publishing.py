@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext, suppress
 
-from loopwarden.cli.reading import Reading
+from loopwarden.cli.reading import Reading, reading_of
 from loopwarden.cli.terminal import plural, say
 from loopwarden.client import Connection, EventProducer, event_producer
-from loopwarden.importers import open_source
 from loopwarden_schemas.structs import PolicyApplied
 
 
-def publish_file(file: str, connection: Connection, rate: float | None, verbose: bool) -> int:
+def publish_file(file: str, connection: Connection, rate: float | None, verbose: bool, follow: bool = False) -> int:
     """Publish a file and tell the counts; return the exit code. `rate` is in events a second.
 
     Raises:
@@ -19,10 +19,9 @@ def publish_file(file: str, connection: Connection, rate: float | None, verbose:
         ClusterError: the broker is not there, or did not acknowledge an event.
     """
     runs: set[str] = set()
-    with open_source(file) as source:
-        reading = Reading(source, verbose)
+    with reading_of(file, verbose, follow=follow) as reading:
         try:
-            with event_producer(connection) as producer:
+            with event_producer(connection) as producer, suppress(KeyboardInterrupt) if follow else nullcontext():
                 _publish(reading, producer, rate, runs)
         finally:
             reading.conclude()

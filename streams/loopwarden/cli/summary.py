@@ -57,5 +57,5 @@ class Summary:
         guard = "nothing" if self._guard_off >= self._detectors_off else "only the post-compaction guard"
         return (
             f"the detectors were off{which}: {guard} watched. To turn them on, give a policy with "
-            "{ tools: { loopDetection: { enabled: true } } }: --policy FILE"
+            "{ tools: { loopDetection: { enabled: true } } }: --policy FILE, or --policy recommended"
         )

@@ -1,4 +1,4 @@
-"""Other people's run files as events: wire events, trajectories, sessions of OpenClaw and pi.
+"""Other people's run files as events: wire events, trajectories, sessions of agents.
 
     with open_source(path) as source:
         for item in check(read_events(source)):
@@ -13,16 +13,18 @@ Importing the same file twice gives the same event ids and run ids.
 from __future__ import annotations
 
 from loopwarden.importers.contract import Checked, check
-from loopwarden.importers.formats import OPENCLAW, TRAJECTORIES, WIRE, Format, read_events
-from loopwarden.importers.items import BadLine, InputError, Item, LeftOut, Recorded, WireEvent
+from loopwarden.importers.formats import OPENCLAW, SESSIONS, TRAJECTORIES, WIRE, Format, read_events
+from loopwarden.importers.items import BadLine, CaughtUp, InputError, Item, LeftOut, Recorded, WireEvent
 from loopwarden.importers.source import STDIN, Source, open_source
 
 __all__ = [
     "OPENCLAW",
+    "SESSIONS",
     "STDIN",
     "TRAJECTORIES",
     "WIRE",
     "BadLine",
+    "CaughtUp",
     "Checked",
     "Format",
     "InputError",

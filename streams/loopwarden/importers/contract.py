@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from loopwarden.importers.items import BadLine, Item, LeftOut, Recorded, WireEvent
+from loopwarden.importers.items import BadLine, CaughtUp, Item, LeftOut, Recorded, WireEvent
 from loopwarden_schemas.codec import Rejected, decode_record, encode_event
 from loopwarden_schemas.structs import Event
 
@@ -23,7 +23,10 @@ class Checked(NamedTuple):
     event: Event
 
 
-def check(items: Iterable[Item]) -> Iterator[Checked | BadLine | LeftOut | Recorded]:
+CheckedItem: TypeAlias = Checked | BadLine | LeftOut | Recorded | CaughtUp
+
+
+def check(items: Iterable[Item]) -> Iterator[CheckedItem]:
     """Return the items with each event checked, or the line it stands on as a bad one.
 
     An event goes through the very bytes that `publish` would send, so that a file judged here and the same file judged

@@ -33,7 +33,13 @@ class Recorded(NamedTuple):
     value: dict[str, Any]
 
 
-Item: TypeAlias = WireEvent | BadLine | LeftOut | Recorded
+class CaughtUp(NamedTuple):
+    """A file that may still grow is read as far as it goes, up to `line`. There may be more when asked again."""
+
+    line: int
+
+
+Item: TypeAlias = WireEvent | BadLine | LeftOut | Recorded | CaughtUp
 
 
 class InputError(Exception):

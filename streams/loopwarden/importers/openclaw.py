@@ -6,14 +6,15 @@ messages of an assistant with `toolCall` parts, `toolResult` messages, compactio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 from loopwarden.importers.ids import call_id, event_id, run_prefix
-from loopwarden.importers.items import BadLine, Item, LeftOut, WireEvent
-from loopwarden.importers.openclaw_entries import Called, Compacted, Entry, Returned, entry_of, milliseconds
+from loopwarden.importers.items import BadLine, CaughtUp, Item, LeftOut, WireEvent
+from loopwarden.importers.openclaw_entries import Called, Compacted, Entry, Returned, entry_of
 from loopwarden.importers.openclaw_tree import SessionTree
-from loopwarden.importers.rows import Row
+from loopwarden.importers.rows import Row, Rows
+from loopwarden.importers.times import milliseconds
 from loopwarden_schemas.events import MAX_NAME_BYTES
 
 _ABANDONED: Final = "a call on an abandoned branch"
@@ -24,16 +25,21 @@ def recognises(value: Any) -> bool:
     return isinstance(value, dict) and value.get("type") == "session"
 
 
-def read(rows: Iterable[Row | BadLine]) -> Iterator[Item]:
+def read(rows: Rows) -> Iterator[Item]:
     """Return the events of each session: a session is one run, and its id the run's.
 
-    The run is the branch that ends in the file's last entry. A call without a result stays pending; the run is not
+    The run is the branch that ends in the file's last entry; what is added to a file that grows belongs to it, on
+    whatever branch. A call without a result stays pending; the run is not
     finished, since a session can be gone on with. Several files may follow one another, as `cat` joins them.
     """
     session: _Session | None = None
     seen: set[str] = set()
     for row in rows:
-        if isinstance(row, BadLine):
+        if isinstance(row, CaughtUp):
+            if session is not None:
+                yield from session.items()
+            yield row
+        elif isinstance(row, BadLine):
             yield row
         elif recognises(row.value):
             if session is not None:
@@ -71,6 +77,9 @@ class _Session:
         self._prefix = run_prefix(self.id)
         self._begun = milliseconds(header.value.get("timestamp"))
         self._tree = SessionTree(self.id)
+        self._pending: dict[str, Called] = {}
+        self._ts = self._begun if self._begun is not None else 0
+        self._told = False
 
     def add(self, row: Row) -> Iterator[Item]:
         """Add one entry; what of it is not understood is said."""
@@ -82,33 +91,39 @@ class _Session:
             unknown.append("a parentId that names nothing before it: its predecessor is taken for it")
         for what in unknown:
             yield LeftOut(row.line, what)
+        if self._told:
+            yield from self._events(entry)
 
     def items(self) -> Iterator[Item]:
-        """Return the events of the run, once every entry is added."""
+        """Return the events of the run, once every entry that there is so far is added."""
+        if self._told:
+            return
+        self._told = True
         path, abandoned = self._tree.path()
         for entry in abandoned:
             for part in entry.parts:
                 if isinstance(part, Called):
                     yield LeftOut(entry.line, _ABANDONED)
-        pending: dict[str, Called] = {}
-        ts = self._begun if self._begun is not None else 0
         for entry in path:
-            ts = entry.ts if entry.ts is not None else ts
-            for part in entry.parts:
-                yield self._item(entry, part, ts, pending)
+            yield from self._events(entry)
 
-    def _item(self, entry: Entry, part: Called | Returned | Compacted, ts: int, pending: dict[str, Called]) -> Item:
+    def _events(self, entry: Entry) -> Iterator[Item]:
+        self._ts = entry.ts if entry.ts is not None else self._ts
+        for part in entry.parts:
+            yield self._item(entry, part, self._ts)
+
+    def _item(self, entry: Entry, part: Called | Returned | Compacted, ts: int) -> Item:
         place = [entry.id if entry.id is not None else f"line-{entry.line}"]
         if isinstance(part, Called):
             fields: dict[str, Any] = {"tool": part.tool, "args": part.args}
             if part.call_id is not None:
                 fields["call_id"] = call_id(part.call_id)
-                pending[part.call_id] = part
+                self._pending[part.call_id] = part
             return self._event(entry.line, "tool_call.started", [*place, str(part.position)], ts, fields)
         if isinstance(part, Compacted):
             # They do not say why they compacted; what is known is that it happened within an attempt.
             return self._event(entry.line, "compaction", place, ts, {"trigger": "in_attempt", "succeeded": True})
-        call = pending.pop(part.call_id, None)
+        call = self._pending.pop(part.call_id, None)
         if call is None:
             return LeftOut(entry.line, "a result without its call")
         # With the arguments: what counts as an outcome depends on them, for a poll or a message that is sent.

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
 from typing import Any, Final, NamedTuple, TypeAlias
 
-import msgspec
+from loopwarden.importers.times import milliseconds
 
 ROOT: Final = ""
 """The parent of an entry that has none: `parentId` is null. (An entry's own id is never empty.)"""
 
-_NO_EVENTS: Final = frozenset(
+_NO_EVENTS: Final = tuple(
     "model_change thinking_level_change custom custom_message label session_info branch_summary context_transform"
     " ephemeral".split()
 )
 # `bashExecution` is a command that a person ran: no call of the agent.
-_NO_CALLS: Final = frozenset("user system custom hookMessage bashExecution branchSummary compactionSummary".split())
-_NO_CALL_PARTS: Final = frozenset("text thinking redacted_thinking image".split())
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_NO_CALLS: Final = tuple("user system custom hookMessage bashExecution branchSummary compactionSummary".split())
+_NO_CALL_PARTS: Final = tuple("text thinking redacted_thinking image".split())
 
 
 class Called(NamedTuple):
@@ -71,21 +68,6 @@ def entry_of(line: int, value: dict[str, Any]) -> tuple[Entry, list[str]]:
     if ts is None and isinstance(message, dict):
         ts = milliseconds(message.get("timestamp"))
     return Entry(line, _text(value.get("id")), _parent(value), ts, parts), unknown
-
-
-def milliseconds(timestamp: Any) -> int | None:
-    """Return a time, ISO 8601 or already milliseconds since the epoch, as such milliseconds; None where it is none."""
-    if isinstance(timestamp, (int, float)) and not isinstance(timestamp, bool):
-        return int(timestamp) if 0 <= timestamp <= 2**53 else None
-    if not isinstance(timestamp, str):
-        return None
-    try:
-        moment = msgspec.convert(timestamp, datetime)
-    except msgspec.ValidationError:
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
-    return max(0, (moment - _EPOCH) // timedelta(milliseconds=1))
 
 
 def _parent(value: dict[str, Any]) -> str | None:

@@ -4,39 +4,47 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import orjson
 
-from loopwarden.importers.items import BadLine
+from loopwarden.importers.items import BadLine, CaughtUp
 from loopwarden.importers.source import Line
+
+CUT_LINE: Final = "the file ends in the middle of this line"
+"""Why a last line cannot be read: no mistake where an agent is still writing it."""
 
 _CONSTANT: Final = re.compile(rb"NaN|Infinity|undefined|None|True|False")
 """What other languages write where JSON has no such value."""
 
 
 class Row(NamedTuple):
-    """The value on a line."""
+    """The value on a line of a file."""
 
     line: int
     value: Any
+    file: str = ""
 
 
-def rows(lines: Iterable[Line | BadLine]) -> Iterator[Row | BadLine]:
-    """Return the value of each line that is not blank, or why it has none."""
+Rows: TypeAlias = Iterable[Row | BadLine | CaughtUp]
+"""What a format reads. Everything in it that is no `Row` is handed on as it is."""
+
+
+def rows(lines: Iterable[Line | BadLine | CaughtUp], file: str) -> Iterator[Row | BadLine | CaughtUp]:
+    """Return the value of each line of a file that is not blank, or why it has none."""
     for line in lines:
-        if isinstance(line, BadLine):
+        if not isinstance(line, Line):
             yield line
         elif line.text.strip():
             try:
-                yield Row(line.number, orjson.loads(line.text))
+                yield Row(line.number, orjson.loads(line.text), file)
             except orjson.JSONDecodeError as error:
                 yield BadLine(line.number, _why(line, error))
 
 
 def _why(line: Line, error: orjson.JSONDecodeError) -> str:
     if not line.whole:
-        return "the file ends in the middle of this line"
+        return CUT_LINE
     constant = _CONSTANT.match(line.text, error.colno - 1)
     if constant is not None:
         return f"not JSON: {constant[0].decode()} is none of its values (column {error.colno}); write null, or text"

@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from loopwarden.importers.items import BadLine, InputError
+from loopwarden.importers.opencode_storage import LinesRead, is_storage, stored_lines
 
 STDIN: Final = "-"
 
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 """What one line may take of the memory. An event is at most 1 MiB; a session's entry may carry images besides."""
+
+LINE_TOO_LONG: Final = f"a line must be at most {MAX_LINE_BYTES} bytes long: this one is left out"
 
 _HEAD_BYTES: Final = 64 * 1024
 _GZIP_MAGIC: Final = b"\x1f\x8b"
@@ -71,7 +74,7 @@ class Source:
                     raise self._failure
                 text = self._plain.readline(MAX_LINE_BYTES + 1)
                 if len(text) > MAX_LINE_BYTES:
-                    yield BadLine(number, f"a line must be at most {MAX_LINE_BYTES} bytes long: this one is left out")
+                    yield BadLine(number, LINE_TOO_LONG)
                     while text and not text.endswith(b"\n"):
                         text = self._plain.readline(MAX_LINE_BYTES)
                     continue
@@ -91,7 +94,7 @@ class Source:
 
 @contextmanager
 def open_source(path: Path | str) -> Iterator[Source]:
-    """Open a file of runs; `-` is standard input.
+    """Open a file of runs, or the storage of opencode; `-` is standard input.
 
     Raises:
         InputError: there is no such file, or it must not be read.
@@ -102,6 +105,9 @@ def open_source(path: Path | str) -> Iterator[Source]:
         # Unbuffered, since a buffer would wait until it is full, and events may come slowly.
         with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as stream:
             yield Source("standard input", stream, None)
+        return
+    if is_storage(Path(path)):
+        yield Source(str(path), LinesRead(stored_lines(Path(path))), None)
         return
     try:
         file = Path(path).open("rb", buffering=0)  # noqa: SIM115 closed below; opening alone may fail as a mistake

@@ -7,12 +7,12 @@ They carry no times, so each event's order in its run stands for its time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 from loopwarden.importers.ids import event_id, run_prefix
 from loopwarden.importers.items import BadLine, Item, WireEvent
-from loopwarden.importers.rows import Row
+from loopwarden.importers.rows import Row, Rows
 from loopwarden_schemas.events import MAX_NAME_BYTES
 
 _NOTHING: Final = object()
@@ -23,11 +23,11 @@ def recognises(value: Any) -> bool:
     return isinstance(value, dict) and "run" in value and "events" in value
 
 
-def read(rows: Iterable[Row | BadLine]) -> Iterator[Item]:
+def read(rows: Rows) -> Iterator[Item]:
     """Return the events of each run. A run with a mistake in it is left out whole: a gap would change its counts."""
     seen: dict[str, int] = {}
     for row in rows:
-        if isinstance(row, BadLine):
+        if not isinstance(row, Row):
             yield row
             continue
         mistake = _mistake(row.value)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 import orjson
 
 from loopwarden.importers.items import BadLine, Item, Recorded, WireEvent
-from loopwarden.importers.rows import Row
+from loopwarden.importers.rows import Row, Rows
 from loopwarden_schemas.events import EVENT_TYPES
 
 RECORDED: Final = frozenset(("verdict.recorded", "run.exported"))
@@ -24,10 +24,10 @@ def recognises(value: Any) -> bool:
     return _type(value) in EVENT_TYPES | RECORDED or "event_id" in value or "run_id" in value
 
 
-def read(rows: Iterable[Row | BadLine]) -> Iterator[Item]:
+def read(rows: Rows) -> Iterator[Item]:
     """Return the events. Where `event_id` or `ts` is missing the line number stands in."""
     for row in rows:
-        if isinstance(row, BadLine):
+        if not isinstance(row, Row):
             yield row
         elif isinstance(row.value, list):
             for index, element in enumerate(row.value):
