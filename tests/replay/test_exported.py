@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from loopwarden.importers import Checked, Recorded, check, open_source
 from loopwarden.importers.formats import read_events
 from loopwarden.replay import Comparison, Export, Folder, LogPart, Replay, RunExported, export_lines, recorded_of
+from loopwarden.replay.exported import event_json
+from loopwarden_schemas.codec import Rejected, decode_record, encode_event
 from loopwarden_schemas.structs import Verdict
 
 from .logs import Log, Published, Record, applied, log_of, partitions
@@ -130,3 +132,14 @@ def test_events_that_were_not_judged_yet_miss_no_verdicts(file: Path) -> None:
     found = compared(read_back(file, exported(loops, published, end=end)))
 
     assert (found.differing, found.same) == ([], 1)
+
+
+@pytest.mark.parametrize("outcome", [{"error": None}, {"result": None}, {}, {"result": {"a": None}}])
+def test_an_outcome_given_as_null_stays_another_one_than_none_given(outcome: dict[str, object]) -> None:
+    call = {"type": "tool_call.finished", "event_id": "e", "run_id": "r", "ts": 5, "tool": "read", "args": None}
+    (event,) = decode_record(encode_event({**call, **outcome}), 7)
+    assert not isinstance(event, Rejected)
+
+    (read,) = decode_record(event_json(event))
+
+    assert read == event

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loopwarden.web.asking import RunsAsked, VerdictsAsked
-from loopwarden.web.bodies import run_body
+from loopwarden.web.bodies import Run, run_body
 from loopwarden.web.fleet import MAX_VERDICTS, now_ms, worst
 from loopwarden.web.minutes import MINUTE_MS
 from loopwarden.web.summary import Summaries
@@ -14,7 +14,7 @@ from loopwarden.web.watched_run import NEWEST_CALLS
 from .conftest import Told
 
 
-def body(told: Told, run_id: str = "r", now: int = 0):  # type: ignore[no-untyped-def]
+def body(told: Told, run_id: str = "r", now: int = 0) -> Run:
     run = told.fleet.run(run_id)
     assert run is not None
     return run_body(run, now)
@@ -97,14 +97,18 @@ def test_a_run_that_was_not_heard_of_for_a_day_is_idle(told: Told) -> None:
     assert body(told, now=24 * 3600 * 1000 + 2).status == "idle"
 
 
-def test_the_worst_run_is_the_one_with_the_gravest_verdict_and_then_the_least_obedience(told: Told) -> None:
+def test_the_worst_run_goes_on_has_the_gravest_verdict_and_obeys_least(told: Told) -> None:
     told.verdict("warn", "warned")
     told.verdict("block", "obedient")
     told.verdict("block", "disobedient", disobeyed=3)
     told.verdict("abort", "aborted")
     told.event("run.started", "quiet")
+    told.verdict("abort", "over", disobeyed=9)
+    told.event("run.finished", "over", at=1)
+    told.verdict("block", "finished", disobeyed=9)
+    told.event("run.finished", "finished")
     runs = told.fleet.ask(lambda runs: [run.run_id for run in worst(runs, 10, 10_000)])
-    assert runs == ["aborted", "disobedient", "obedient", "warned"]
+    assert runs == ["aborted", "disobedient", "obedient", "warned", "over", "finished"]
 
 
 def test_verdicts_are_counted_minute_by_minute(told: Told) -> None:

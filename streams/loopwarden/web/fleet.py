@@ -121,10 +121,13 @@ class Fleet:
         return heapq.nlargest(limit, found, key=lambda each: each.at)
 
 
-def gravity(run: WatchedRun) -> tuple[int, int, int, int, int]:
-    """What makes a run worse than another: its gravest verdict, disobedience, verdicts, calls for nothing, how new."""
+def gravity(run: WatchedRun) -> tuple[bool, int, int, int, int, int]:
+    """What makes a run worse than another, what counts most first.
+
+    That it was not heard to be over; its gravest verdict; disobedience; verdicts; calls for nothing; how new it is.
+    """
     verdicts = run.warnings + run.blocks + run.aborts
-    return GRAVITY[run.severity], run.disobeyed, verdicts, run.repeats, run.newest_at
+    return not run.finished, GRAVITY[run.severity], run.disobeyed, verdicts, run.repeats, run.newest_at
 
 
 def worst(runs: Iterable[WatchedRun], limit: int, now: int) -> list[WatchedRun]:

@@ -50,6 +50,7 @@ class WatchedRun:
 
     Attributes:
         partition: Where it lies.
+        ended: How it ended, if it did; `finished`: it said so itself, aborted or not.
         begun: Append time (ms) of its first event; None: it may have begun before what was read.
         newest_at: Append time of its newest one.
         repeats: Calls that brought the same outcome as the one of their signature before.
@@ -66,6 +67,7 @@ class WatchedRun:
         "ended",
         "ended_at",
         "errors",
+        "finished",
         "newest",
         "newest_at",
         "newest_verdict",
@@ -86,6 +88,7 @@ class WatchedRun:
         self.newest_at = 0
         self.ended: Literal["finished", "aborted"] | None = None
         self.ended_at = 0
+        self.finished = False
         self.calls = self.repeats = self.errors = self.refused = self.disobeyed = 0
         self.warnings = self.blocks = self.aborts = 0
         self.severity: Severity = "quiet"
@@ -112,9 +115,11 @@ class WatchedRun:
         if isinstance(event, TOOL_CALL_EVENTS):
             self._see_call(event)
         elif type(event) is RunFinished:
+            self.finished = True
             self._end("finished", event.append_time)
         elif type(event) is RunStarted and event.append_time > self.ended_at:
             self.ended = None
+            self.finished = False
 
     def see_verdict(self, verdict: Verdict, at: int) -> None:
         """Take a verdict that was published `at` (ms)."""
