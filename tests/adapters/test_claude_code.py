@@ -124,6 +124,16 @@ def test_a_sub_agent_is_a_run_of_its_own_below_the_session(sidecar: Any, judging
     assert len([event for event in events if event.run_id == session]) == 6
 
 
+def test_versions_that_give_a_call_no_id_are_watched_all_the_same(sidecar: Any, judging: Any) -> None:
+    claude = ClaudeCode(sidecar.place, *CERTAIN)
+    told = [claude.read(number, tool_use_id=None) for number in range(5)]
+    assert [before for before, _ in told[:4]] == [None] * 4
+    assert told[4][0]["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert sidecar.stop() == 0
+    events = [event for event in events_of(judging) if event.run_id == claude.session_id]
+    assert [type(event).__name__ for event in events][:8] == ["ToolCallStarted", "ToolCallFinished"] * 4
+
+
 def test_without_a_sidecar_every_call_goes_on_and_the_user_is_told_once_a_session() -> None:
     claude = ClaudeCode("http://127.0.0.1:9")
     begun = claude.run_hook("SessionStart", source="startup")

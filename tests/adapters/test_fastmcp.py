@@ -54,9 +54,9 @@ def test_a_loop_is_warned_blocked_and_every_call_after_the_end_refused(watched: 
     assert asked(server(watched.guard, agent_id="docs"), 7, mode) == LOOPED
     events = watched.events()
     names = [type(event).__name__ for event in events]
-    assert names == [*["ToolCallStarted", "ToolCallFinished"] * 4, *["ToolCallBlocked"] * 3]
+    assert names == ["RunStarted", *["ToolCallStarted", "ToolCallFinished"] * 4, *["ToolCallBlocked"] * 3]
     assert {event.agent_id for event in events} == {"docs"}
-    assert events[5].result == [{"type": "text", "text": "127.0.0.1 localhost"}]
+    assert events[6].result == [{"type": "text", "text": "127.0.0.1 localhost"}]
 
 
 def test_a_client_can_say_which_run_its_calls_belong_to(watched: Watched) -> None:

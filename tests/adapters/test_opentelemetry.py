@@ -211,6 +211,16 @@ def test_a_topic_of_the_collectors_is_read_once_and_its_loops_are_judged(judging
     from kafka.admin import NewTopic
 
     topic, trace_id = f"{judging.topics.prefix}otlp_spans", secrets.token_bytes(16)
+    (line,) = re.findall(r"^(python -m .* --topic .*)$", PAGE.read_text("utf-8"), re.MULTILINE)
+    command = [sys.executable, *shlex.split(line)[1:], "--topic", topic, "--records", "6"]
+    reading = subprocess.Popen(command, env=judging.environment(), stderr=subprocess.PIPE, text=True)
+    assert reading.stderr is not None
+    # It may be there before the Collector's first record.
+    assert (
+        reading.stderr.readline()
+        == f"loopwarden: {topic}: there is no such topic at {judging.servers} yet; waiting for it\n"
+    )
+
     admin = KafkaAdminClient(bootstrap_servers=judging.servers)
     admin.create_topics([NewTopic(topic, 1, 1)])
     admin.close()
@@ -220,11 +230,9 @@ def test_a_topic_of_the_collectors_is_read_once_and_its_loops_are_judged(judging
     judging.producer.send(topic, as_protobuf(traces(*(span(n, EXECUTE, trace_id=quiet) for n in range(1, 9)))))
     judging.producer.flush(HANG_S)
 
-    (line,) = re.findall(r"^(python -m .* --topic .*)$", PAGE.read_text("utf-8"), re.MULTILINE)
-    command = [sys.executable, *shlex.split(line)[1:], "--topic", topic, "--records", "6"]
-    done = subprocess.run(command, env=judging.environment(), capture_output=True, text=True, timeout=HANG_S)
-    assert done.returncode == 0, done.stderr
-    said = done.stderr.splitlines()
+    _, told = reading.communicate(timeout=HANG_S)
+    assert reading.returncode == 0, told
+    said = told.splitlines()
     assert "offset 2: must be OTLP traces" in said[0]
     assert said[1].startswith("loopwarden: 12 tool calls in 12 spans; arguments withheld of 8, results of 8;")
 

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from loopwarden.adapters.errors import MissingExtra
 from loopwarden.adapters.watched_runs import WatchedRun, WatchedRuns
-from loopwarden.gateway.ids import new_id
 from loopwarden.runner import Refusal, RunGuard
 
 try:
@@ -46,7 +45,7 @@ class LoopwardenMiddleware(Middleware):
         """
         self._runs = WatchedRuns(guard)
         self._agent_id = agent_id
-        self._own_run = f"mcp-{new_id()}"
+        self._own_run: WatchedRun | None = None
         self._said = False
 
     async def on_call_tool(
@@ -89,7 +88,11 @@ class LoopwardenMiddleware(Middleware):
                 logger.warning("calls of HTTP clients without a session or %s in _meta are not watched", RUN_ID)
             self._said = True
             return None
-        run_id = run_id or (self._own_run if session_id is None else f"mcp-{session_id}")
+        if run_id is None and session_id is None:
+            # One of our own making has nothing to be read back, so that its first call does not wait.
+            self._own_run = self._own_run or self._runs.begin(agent_id=self._agent_id, cause="mcp")
+            return self._own_run
+        run_id = run_id or f"mcp-{session_id}"
         return self._runs.known(run_id, agent_id=self._agent_id, session_id=session_id)
 
 

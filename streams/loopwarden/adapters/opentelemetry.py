@@ -66,6 +66,7 @@ _HIDDEN: Final = ("__REDACTED__", "<not serializable>", "<elided>")
 
 _GROUP: Final = "loopwarden-otel"
 _POLL_MS: Final = 500
+_LOOK_AGAIN_MS: Final = 5_000
 
 logger = logging.getLogger("loopwarden.adapters.opentelemetry")
 
@@ -164,9 +165,17 @@ def consume(
     """
     from kafka import KafkaConsumer
 
-    settings: dict[str, Any] = {"group_id": group, "enable_auto_commit": False, "auto_offset_reset": "earliest"}
+    settings: dict[str, Any] = {
+        "group_id": group,
+        "enable_auto_commit": False,
+        "auto_offset_reset": "earliest",
+        "allow_auto_create_topics": False,
+        "metadata_max_age_ms": _LOOK_AGAIN_MS,
+    }
     found, read = Calls(), 0
     with connected(KafkaConsumer, connection.bootstrap_servers, **settings) as consumer:
+        if not consumer.partitions_for_topic(topic):
+            logger.warning("%s: there is no such topic at %s yet; waiting for it", topic, connection.bootstrap_servers)
         consumer.subscribe([topic])
         while records is None or read < records:
             polled = consumer.poll(timeout_ms=_POLL_MS)
