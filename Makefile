@@ -10,7 +10,7 @@ CAN_COMPILE = command -v $${CC:-cc} >/dev/null && \
 	test -e "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compiled run test lint types unit compiled-unit schemas bench-judge bench-stream bench-gateway bench-sidecar bench-state chaos lock clean
+.PHONY: help setup compiled run test lint types unit compiled-unit schemas bench-judge bench-stream bench-gateway bench-sidecar bench-state bench-replay chaos lock clean
 
 help: ## Say what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ bench-sidecar: $(READY) ## Milliseconds of the sidecar's answers
 
 bench-state: $(READY) ## What the states of 100,000 runs cost, and whether memory stays level
 	$(BIN)/python tests/bench/bench_state.py
+
+bench-replay: $(COMPILED)/.ready ## A topic judged again and compared, beside one core of the judge
+	PYTHONPATH=$(COMPILED) $(BIN)/python tests/bench/bench_replay.py
 
 SECONDS ?= 600
 chaos: $(READY) ## Break workers, brokers and topics under load for SECONDS, and compare with judging the log once (SEED=n)

@@ -69,10 +69,12 @@ def test_a_run_without_calls_is_a_page_that_says_so(log: Log) -> None:
 
 def hostile_log(**options: Any) -> Log:
     nasty = "</pre><script>alert(1)</script>\"' onload=x \x00\u202e"
+    # The contract takes no control characters in ids.
+    name = nasty.replace("\x00", "")
     log = Log(**options)
-    log.tell("run.started", cause=nasty, agent_id=nasty[:60], session_id=nasty[:60])
+    log.tell("run.started", cause=nasty, agent_id=name, session_id=name)
     for number in range(9):
-        log.call(f"{nasty[:40]}{number}", tool=nasty[:60], args={nasty: nasty}, result=nasty)
+        log.call(f"{name[:40]}{number}", tool=nasty[:60], args={nasty: nasty}, result=nasty)
     log.call("e", tool="read", error=nasty)
     log.tell("operator.override", action="release", by=nasty, why=nasty)
     log.tell("run.finished", reason=nasty)

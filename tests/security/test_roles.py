@@ -149,6 +149,8 @@ def test_the_selftest_an_operator_an_analyst_and_an_admin_have_what_they_need(se
         ("analyst", ("policy", "show")),
         ("analyst", ("history", "--run", "r")),
         ("analyst", ("watch", "--no-follow")),
+        ("analyst", ("export", "--run", "r")),
+        ("analyst", ("report", "--run", "r", "--format", "md")),
         ("admin", ("topics", "check")),
         ("admin", ("topics", "apply")),
     ):

@@ -118,7 +118,7 @@ class Served:
             status, _, content = self.get(path)
             if status == 200 and condition(found := json.loads(content)):
                 return found
-            assert time.monotonic() < deadline, content
+            assert time.monotonic() < deadline, content.decode()
             time.sleep(0.1)
 
     def stop(self) -> int:

@@ -133,6 +133,35 @@ def test_the_document_tells_every_route_and_each_answer_has_its_fields(alone: Se
         assert alone.json(path).keys() == schemas[told[path]]["properties"].keys()
 
 
+def test_the_document_says_who_may_come_in(alone: Served, start: Callable[..., Served]) -> None:
+    guarded = start("--broker", NOBODY, LOOPWARDEN_WEB_TOKEN="t")
+    given: list[dict[str, Any]] = [{"token": []}, {"password": []}]
+    for served, needed in ((alone, [{}, *given]), (guarded, given)):
+        document = served.json("/openapi.json")
+        assert document["components"]["securitySchemes"] == {
+            "token": {"type": "http", "scheme": "bearer"},
+            "password": {"type": "http", "scheme": "basic"},
+        }
+        assert document["security"] == needed
+        assert document["paths"]["/healthz"]["get"]["security"] == []
+
+
+def test_it_ends_when_it_is_stopped_as_soon_as_it_listens(start: Callable[..., Served]) -> None:
+    for _ in range(3):
+        assert start("--broker", NOBODY).stop() == 0
+
+
+def test_one_that_ends_leaves_the_socket_of_its_successor(start: Callable[..., Served], tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    first = start("--unix", str(path), "--broker", NOBODY)
+    path.unlink()  # as a supervisor does that starts the next one before it ends this one
+    second = start("--unix", str(path), "--broker", NOBODY)
+    assert first.stop() == 0
+    assert path.is_socket()
+    assert second.stop() == 0
+    assert not path.exists()
+
+
 def test_another_sites_page_cannot_read_it_under_a_name_that_it_made_mean_loopback(alone: Served) -> None:
     assert alone.get("/v1/fleet", Host="evil.example:9098")[0] == 421
 

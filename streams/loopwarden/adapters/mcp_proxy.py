@@ -118,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     command = given.command[1:] if given.command[:1] == ["--"] else given.command
     try:
-        connection = Connection.given(given.broker, given.prefix)
+        connection = Connection.given(given.broker, given.prefix, properties_file=given.client_properties)
     except WrongSetting as error:
         print(f"loopwarden: {error}", file=sys.stderr)
         return 2
@@ -163,6 +163,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--broker", help="HOST:PORT; default: LOOPWARDEN_BOOTSTRAP_SERVERS, else localhost:9092")
     parser.add_argument("--prefix", help="of the topics; default: LOOPWARDEN_TOPIC_PREFIX, else none")
+    parser.add_argument("--client-properties", metavar="FILE", help="default: LOOPWARDEN_CLIENT_PROPERTIES, else none")
     parser.add_argument("command", nargs="+", help="the server's command and its arguments, after --")
     return parser
 

@@ -173,7 +173,7 @@ def consume(
         "metadata_max_age_ms": _LOOK_AGAIN_MS,
     }
     found, read = Calls(), 0
-    with connected(KafkaConsumer, connection.bootstrap_servers, **settings) as consumer:
+    with connected(KafkaConsumer, connection, **settings) as consumer:
         if not consumer.partitions_for_topic(topic):
             logger.warning("%s: there is no such topic at %s yet; waiting for it", topic, connection.bootstrap_servers)
         consumer.subscribe([topic])
@@ -200,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     for event in _found(found, line, f"{given.file}, line {number}"):
                         print(json.dumps(event))
         else:
-            connection = Connection.given(given.broker, given.prefix)
+            connection = Connection.given(given.broker, given.prefix, properties_file=given.client_properties)
             with Gateway(connection, when_away="block") as gateway:
                 found = consume(connection, given.topic, gateway, given.group, given.records)
     except (ClusterError, MissingExtra, OSError) as error:
@@ -232,6 +232,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--records", type=int, help="stop after so many records; default: go on")
     parser.add_argument("--broker", help="HOST:PORT; default: LOOPWARDEN_BOOTSTRAP_SERVERS, else localhost:9092")
     parser.add_argument("--prefix", help="of Loopwarden's topics; default: LOOPWARDEN_TOPIC_PREFIX, else none")
+    parser.add_argument("--client-properties", metavar="FILE", help="default: LOOPWARDEN_CLIENT_PROPERTIES, else none")
     return parser
 
 

@@ -91,8 +91,9 @@ class Follower:
     def at_time(self, milliseconds: int) -> dict[int, int]:
         """The first offset of each partition whose record is not older; where there is none, its end."""
         asked = {self._at(partition): milliseconds for partition in self.partitions}
-        found = self._consumer.offsets_for_times(asked, timeout_ms=_REQUEST_MS)
+        # Asked for first: a record that is written in between must not be passed over.
         ends = self.ends()
+        found = self._consumer.offsets_for_times(asked, timeout_ms=_REQUEST_MS)
         return {at.partition: ends[at.partition] if place is None else place.offset for at, place in found.items()}
 
     def start(self, at: Start | Mapping[int, int], partitions: tuple[int, ...] | None = None) -> dict[int, int]:
