@@ -50,8 +50,9 @@ lint: $(READY) ## ruff: rules and format
 types: $(READY) ## mypy --strict
 	$(BIN)/mypy
 
-unit: $(READY) ## pytest, against a real broker of its own
-	$(BIN)/pytest
+# Much of the time tests wait for brokers: a few more processes than cores.
+unit: $(READY) ## pytest in several processes, against a real broker of their own
+	$(BIN)/pytest -n 3 --dist loadfile
 
 compiled-unit: $(COMPILED)/.ready ## The vectors and the recount against the compiled judge
 	@test ! -d $(COMPILED)/loopwarden || { export PYTHONPATH=$(COMPILED) && \

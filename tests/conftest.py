@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import secrets
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ class SharedBroker:
 def pytest_configure(config: pytest.Config) -> None:
     # kafka-python 3.0.12 reads its schemas with importlib.resources.read_text, which Python 3.11 and 3.12 deprecate.
     config.addinivalue_line("filterwarnings", "ignore:(read_text|open_text) is deprecated:DeprecationWarning")
-    if config.pluginmanager.hasplugin("dsession"):
+    if getattr(config.option, "dist", "no") != "no" and not hasattr(config, "workerinput"):
         config.pluginmanager.register(OneBrokerForAll(), "one broker for all")
 
 
@@ -48,24 +49,19 @@ class OneBrokerForAll:
         self._servers: str | None = None
 
     def pytest_configure_node(self, node: Any) -> None:
-        from loopwarden.broker import LocalBroker
-
         if self._servers is None:
-            broker = self._stack.enter_context(LocalBroker(Path(self._folder.name), port=0))
+            # The suite's filters hold within tests only.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                from loopwarden.broker import LocalBroker
+
+                broker = self._stack.enter_context(LocalBroker(Path(self._folder.name), port=0))
             self._servers = broker.bootstrap_servers
         node.workerinput["bootstrap_servers"] = self._servers
 
     def pytest_unconfigure(self) -> None:
         self._stack.close()
         self._folder.cleanup()
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # A file's tests share its fixtures, so they stay in one process; so do those that share a cluster of their own.
-    for item in items:
-        shared = next((each for each in ("secure_broker", "_cluster") if each in item.fixturenames), None)  # type: ignore[attr-defined]
-        item.add_marker(pytest.mark.xdist_group(shared or str(item.path)))
 
 
 @pytest.fixture(scope="session")

@@ -56,12 +56,13 @@ def test_started_again_it_goes_on_with_its_data_after_a_stop_a_crash_and_on_anot
         assert _values(moved, topics, 3)[-1] == b"on another port"
 
 
-def test_a_second_broker_on_the_same_data_is_refused(broker: LocalBroker) -> None:
-    second = LocalBroker(broker.log_file.parent, port=0)
-    with pytest.raises(DataDirInUse, match=rf"in use by a running broker \(process {broker.pid}, 127\.0\.0\.1:"):
-        second.start()
-    second.stop()
-    assert broker.exit_code is None
+def test_a_second_broker_on_the_same_data_is_refused(tmp_path: Path) -> None:
+    with LocalBroker(tmp_path, port=0) as broker:
+        second = LocalBroker(tmp_path, port=0)
+        with pytest.raises(DataDirInUse, match=rf"in use by a running broker \(process {broker.pid}, 127\.0\.0\.1:"):
+            second.start()
+        second.stop()
+        assert broker.exit_code is None
 
 
 def test_a_broker_that_cannot_start_says_where_its_log_is_and_how_that_ends(tmp_path: Path) -> None:

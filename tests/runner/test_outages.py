@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -75,12 +76,12 @@ def test_a_broker_that_hangs_is_away_until_it_answers_again(tmp_path: Path) -> N
         with RunGuard(Connection(broker.bootstrap_servers, "own-")) as guard:
             guarded = guard.run("run")
             _until(lambda: guarded.joined)
-            assert broker._process is not None
-            broker._process.send_signal(signal.SIGSTOP)  # its port takes connections all the same
+            assert broker.pid is not None
+            os.kill(broker.pid, signal.SIGSTOP)  # its port takes connections all the same
             try:
                 _until(lambda: not guard.stats.connected)
             finally:
-                broker._process.send_signal(signal.SIGCONT)
+                os.kill(broker.pid, signal.SIGCONT)
             _until(lambda: guard.stats.connected)
 
 
