@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -94,7 +95,13 @@ class Newcomer:
         with subprocess.Popen(
             command.split(), cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         ) as following:
-            time.sleep(3)
+            assert following.stderr is not None
+            hung = threading.Timer(HANG_S, following.kill)
+            hung.start()
+            # A person ends it once it says that it is there.
+            told = next((line for line in following.stderr if re.search(b"Ctrl-C ends|listening on", line)), None)
+            hung.cancel()
+            assert told is not None, command
             following.send_signal(signal.SIGINT)
             following.communicate(timeout=HANG_S)
             return following.returncode

@@ -203,12 +203,13 @@ def test_verbose_tells_when_the_guard_is_armed(run: Callable[..., Ran]) -> None:
 
 
 def test_control_characters_of_others_do_not_reach_the_terminal(run: Callable[..., Ran], strict: Path) -> None:
-    events = lines([*calls("r\x1b[2J", 5, tool="t\x1b"), {"type": "x\x1b[2J", "run_id": "r"}])
+    events = lines([*calls("r", 5, tool="t\x1b"), *calls("r\x1b[2J", 1), {"type": "x\x1b[2J", "run_id": "r"}])
 
     _, out, err = run("judge", "-", "--policy", strict, stdin=events)
 
     assert "\x1b" not in out + err
-    assert "r\\x1b[2J" in out
+    assert "t\\x1b" in out
+    assert "r\\x1b[2J" in err and "x\\x1b[2J" in err
 
 
 def test_a_policy_file_with_mistakes_is_refused_with_its_lines(run: Callable[..., Ran], tmp_path: Path) -> None:
