@@ -5,37 +5,20 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from msgspec.structs import replace
+
 from loopwarden.gateway import Dropped, Receipt
 from loopwarden.runner.orders import IDLE_S, Orders
 from loopwarden_schemas.structs import Verdict
 
+from .order import ORDER
+
 HASH = "a" * 32
 
 
-def _verdict(n: int, action: Any = "block", **given: Any) -> Verdict:
-    fields: dict[str, Any] = {"begun": 1000, "phase": "order", "scope": "call", "tool": "read", "args_hash": HASH}
-    fields.update(given)
-    return Verdict(
-        schema=1,
-        verdict_id=f"{fields['begun']}-{n}",
-        n=n,
-        action=action,
-        detector="generic_repeat",
-        run_id="run",
-        session_id=None,
-        agent_id=None,
-        call_id=fields.pop("call_id", None),
-        count=1,
-        threshold=1,
-        reason="generic_repeat",
-        message="stop",
-        event_id="e",
-        evidence=[],
-        policy_digest="",
-        rules_version=1,
-        ts=0,
-        **fields,
-    )
+def _verdict(n: int, action: Any = "block", begun: int = 1000, **given: Any) -> Verdict:
+    told = {"args_hash": HASH, **given}
+    return replace(ORDER, verdict_id=f"{begun}-{n}", n=n, action=action, begun=begun, **told)
 
 
 def _receipt(offset: int | None) -> Receipt:

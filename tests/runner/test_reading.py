@@ -13,37 +13,12 @@ from loopwarden.client import Connection
 from loopwarden.gateway import Gateway, Receipt
 from loopwarden.runner import GuardedRun, RunGuard
 from loopwarden_schemas.codec import encode_verdict
-from loopwarden_schemas.digests import digest
 from loopwarden_schemas.structs import Verdict
+
+from .order import ORDER, SAME
 
 HANG_S = 60
 HOUR_MS = 3600 * 1000
-SAME = {"path": "/x"}
-ORDER = Verdict(
-    schema=1,
-    verdict_id="v",
-    begun=0,
-    n=1,
-    action="block",
-    phase="order",
-    detector="generic_repeat",
-    run_id="run",
-    session_id=None,
-    agent_id=None,
-    call_id=None,
-    tool="read",
-    args_hash=digest(SAME),
-    scope="call",
-    count=4,
-    threshold=4,
-    reason="generic_repeat",
-    message="stop",
-    event_id="e",
-    evidence=[],
-    policy_digest="",
-    rules_version=1,
-    ts=0,
-)
 
 
 def _until(condition: Any) -> None:

@@ -6,16 +6,22 @@ things; a second of it is Faust's. The limit here only catches a hang.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 from typing import Any
 
+from loopwarden.broker import LocalBroker, create_topics
 from loopwarden.broker.ports import free_port
 from loopwarden.judge import freeze, judge
 from loopwarden.worker.standing import Phase
 from loopwarden_schemas.codec import decode_record, encode_event
 from loopwarden_schemas.policy import DEFAULT_DOCUMENT
+from loopwarden_schemas.topics import declared_topics
 
 HANG_S = 30
 
@@ -69,3 +75,28 @@ def test_a_worker_that_recovers_stops_in_time(installation: Any, repeated_call: 
     worker = installation.start_worker(LOOPWARDEN_METRICS_PORT=str(port))
     installation.until(lambda: any(sign in why_not_ready(port) for sign in (Phase.recovering.value, "it is ready")))
     assert stop(worker) < HANG_S
+
+
+def test_a_worker_whose_broker_is_gone_for_good_ends_all_the_same(tmp_path: Path) -> None:
+    with LocalBroker(tmp_path / "broker", port=0) as broker:
+        create_topics(broker.bootstrap_servers, declared_topics("own-", partitions=1))
+        log = tmp_path / "worker.log"
+        with log.open("wb") as output:
+            worker = subprocess.Popen(
+                [sys.executable, "-m", "loopwarden.worker"],
+                env={
+                    **os.environ,
+                    "LOOPWARDEN_BOOTSTRAP_SERVERS": broker.bootstrap_servers,
+                    "LOOPWARDEN_TOPIC_PREFIX": "own-",
+                    "LOOPWARDEN_DATA_DIR": str(tmp_path / "data"),
+                },
+                stderr=output,
+            )
+        deadline = time.monotonic() + 2 * HANG_S
+        while b"ready" not in log.read_bytes():
+            assert time.monotonic() < deadline and worker.poll() is None, log.read_text()
+            time.sleep(0.1)
+        broker.kill()
+        worker.terminate()
+        worker.wait(2 * HANG_S)
+        assert worker.returncode in (0, 1), log.read_text()

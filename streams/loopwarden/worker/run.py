@@ -63,13 +63,14 @@ def run_worker(settings: Settings, *, log_level: str = "info") -> int:
         log_level: Of this package's log on stderr; at "debug" the libraries' log comes, too.
     """
     from loopwarden.worker.app import WorkerApp
+    from loopwarden.worker.stopping import StoppingWorker
 
     try:
         app = WorkerApp(settings)
     except OSError as error:
         print(f"LOOPWARDEN_DATA_DIR: must be a folder that can be written: {error}", file=sys.stderr)
         return 2
-    worker = app.Worker(loglevel=log_level, redirect_stdouts=False, quiet=True)
+    worker = StoppingWorker(app, loglevel=log_level, redirect_stdouts=False, quiet=True)
     if log_level != "debug":
         _quieten_libraries()
     try:
