@@ -10,7 +10,7 @@ CAN_COMPILE = command -v $${CC:-cc} >/dev/null && \
 	test -e "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compiled run test lint types unit compiled-unit schemas bench-judge bench-stream bench-gateway bench-sidecar bench-state bench-replay chaos lock clean
+.PHONY: help setup compiled run test lint types unit compiled-unit schemas bench-judge bench-stream bench-gateway bench-sidecar bench-state bench-replay bench-web chaos lock clean
 
 help: ## Say what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ bench-state: $(READY) ## What the states of 100,000 runs cost, and whether memor
 bench-replay: $(COMPILED)/.ready ## A topic judged again and compared, beside one core of the judge
 	PYTHONPATH=$(COMPILED) $(BIN)/python tests/bench/bench_replay.py
 
+bench-web: $(READY) ## The live page with ten thousand live runs: memory, events per second, milliseconds of each answer
+	$(BIN)/python tests/bench/bench_web.py
+
 SECONDS ?= 600
 chaos: $(READY) ## Break workers, brokers and topics under load for SECONDS, and compare with judging the log once (SEED=n)
 	$(BIN)/python -m tests.chaos.run --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
@@ -88,11 +91,12 @@ chaos: $(READY) ## Break workers, brokers and topics under load for SECONDS, and
 lock: $(READY) ## Resolve the dependencies anew into requirements/dev.txt
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.10 \
-		--extra worker --extra sidecar --extra local --extra rocksdb --group dev \
+		--extra worker --extra sidecar --extra local --extra rocksdb --extra web --extra langchain --extra mcp \
+		--extra openai-agents --extra otel --group dev \
 		--custom-compile-command "make lock" pyproject.toml -o requirements/dev.txt
 	@# What the image has of it, and what builds it.
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.10 \
-		--constraints requirements/dev.txt --extra worker --extra sidecar --extra rocksdb \
+		--constraints requirements/dev.txt --extra worker --extra sidecar --extra rocksdb --extra web \
 		--custom-compile-command "make lock" pyproject.toml -o requirements/image.txt
 	printf 'hatchling>=1.27\nmypy[mypyc]>=1.15\nsetuptools>=77\n' | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
 		--python-version 3.10 --constraints requirements/dev.txt --custom-compile-command "make lock" - \

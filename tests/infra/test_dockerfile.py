@@ -16,8 +16,8 @@ else:
 
 ROOT = Path(__file__).parents[2]
 
-NOT_IN_THE_IMAGE = {"local"}
-"""The extra that brings Java, for a broker on one's own machine."""
+NOT_IN_THE_IMAGE = {"local", "langchain", "mcp", "openai-agents", "otel"}
+"""The extras that bring Java, for a broker on one's own machine, and what lives in an agent's own process."""
 
 
 class Instruction(NamedTuple):
@@ -105,7 +105,7 @@ def test_what_is_installed_is_what_the_tests_run_with(lock: str) -> None:
     assert pinned(lock) <= pinned("dev.txt")
 
 
-def test_the_image_has_the_packages_of_every_extra_but_that_for_a_broker() -> None:
+def test_the_image_has_the_packages_of_every_extra_but_those_for_a_broker_and_for_agents() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"]
     needed = [*project["project"]["dependencies"]]
