@@ -25,7 +25,7 @@ class Polls(ConsumerThread):
     """Notes what is asked for, instead of asking a broker."""
 
     def __init__(self, consumer: Consumer) -> None:
-        super().__init__(consumer)
+        super().__init__(consumer, loop=consumer.loop, thread_loop=consumer.loop)
         self.asked: list[set[TP]] = []
 
     async def getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
@@ -47,10 +47,8 @@ async def consumer(folder: Path) -> AsyncIterator[tuple[Consumer, Polls]]:
     """A consumer that is not connected."""
     made = WorkerApp(Settings(data_dir=folder))._new_consumer()
     assert isinstance(made, Consumer)
-    made.thread.thread_loop.close()
     polls = made._thread = Polls(made)
     yield made, polls
-    polls.thread_loop.close()
 
 
 def test_events_are_polled_only_from_where_recovery_sought(tmp_path: Path) -> None:

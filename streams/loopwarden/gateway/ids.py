@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import random
-import uuid
 from typing import Final
 
 _random: Final = random.Random(os.urandom(32))
@@ -19,5 +18,5 @@ if hasattr(os, "register_at_fork"):
 
 
 def new_id() -> str:
-    """Return a random UUID (version 4)."""
-    return str(uuid.UUID(int=_random.getrandbits(128), version=4))
+    """Return 32 random hexadecimal digits: as rare as a UUID, in a tenth of its time."""
+    return f"{_random.getrandbits(128):032x}"

@@ -143,19 +143,18 @@ class Writer:
         fields = {name: value for name, value in event.items() if value is not None or name in ("result", "error")}
         if fields.get("type") in _CALL_EVENTS:
             self._call(fields, arguments)
-        event_id = safe_name(fields.get("event_id")) or new_id()
         run_id = safe_name(fields.get("run_id"))
         if run_id is None:
             raise ValueError("run_id: must name a run, got none")
+        number = next(self._numbers)
+        event_id = safe_name(fields.get("event_id")) or f"{self.source}-{number}"
         fields.setdefault("schema", 1)
         fields.setdefault("ts", int(time.time() * 1000))
-        fields.update(event_id=event_id, run_id=run_id, source=self.source, seq=next(self._numbers))
-        for name in _NAMES:
-            if name in fields:
-                fields[name] = safe_name(fields[name])
-        for name in _TEXTS:
-            if name in fields:
-                fields[name] = safe_text(fields[name])[:_MAX_TEXT]
+        fields.update(event_id=event_id, run_id=run_id, source=self.source, seq=number)
+        for name in fields.keys() & _NAMES:
+            fields[name] = safe_name(fields[name])
+        for name in fields.keys() & _TEXTS:
+            fields[name] = safe_text(fields[name])[:_MAX_TEXT]
         if "policy" in fields:
             fields["policy"] = as_read(fields["policy"]).value
         # All of a call's fields are our own where its arguments were asked for, but for what it cost.

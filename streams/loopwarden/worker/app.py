@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import sys
 import time
 from functools import partial
 from typing import Any, cast
@@ -64,9 +63,8 @@ logger = logging.getLogger(__name__)
 _MAX_POLL_RECORDS = 10_000
 _MAX_WAITING_BATCHES = 16
 
-# Faust polls in a thread of its own. While one thread computes, the other waits this long for the interpreter each time
-# it comes back from the network; Python's 5 ms would be more than a verdict takes altogether.
-_SWITCH_INTERVAL_S = 0.0005
+# Away for so long, it says so.
+_SHORTLY_AWAY_S = 2.0
 
 # How often the group's health is looked at.
 _WATCH_S = 0.5
@@ -196,7 +194,6 @@ class WorkerApp(faust.App):
     # -- start and end ------------------------------------------------------------------------------------------------
 
     async def on_first_start(self) -> None:
-        sys.setswitchinterval(_SWITCH_INTERVAL_S)
         # From the first moment: what waits for a broker is alive, and not ready.
         self.add_future(self._look_out())
         try:
@@ -474,7 +471,11 @@ class WorkerApp(faust.App):
     async def _look_out(self) -> None:
         while True:
             self._look()
+            began = time.monotonic()
             await asyncio.sleep(LOOK_INTERVAL_S)
+            # Nothing else ran either, heartbeats among it.
+            if time.monotonic() - began > LOOK_INTERVAL_S + _SHORTLY_AWAY_S:
+                logger.warning("this worker did not run for some seconds (paused, or short of CPU); it goes on")
 
     def _look(self) -> None:
         lanes = list(self._lanes.values())

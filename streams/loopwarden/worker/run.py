@@ -36,22 +36,6 @@ class Sparingly(logging.Filter):
         return True
 
 
-class Calmly(logging.Filter):
-    """Tells in our words, and as a warning, what Faust calls an error when this process was paused for a while.
-
-    Its threads look after one another by the clock, which goes on while they do not (SIGSTOP, a suspended laptop).
-    """
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if "Thread keepalive is not responding" in record.getMessage():
-            record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
-            record.msg, record.args = (
-                "this worker did not run for some seconds (paused, or short of CPU); it goes on",
-                (),
-            )
-        return True
-
-
 def run_worker(settings: Settings, *, log_level: str = "info") -> int:
     """Run a worker until SIGTERM or SIGINT, in this process and its main thread; return the exit code.
 
@@ -88,9 +72,7 @@ def _quieten_libraries() -> None:
     for name in ("faust.worker", "mode.worker"):
         # Says once more that there was a crash.
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    sparingly, calmly = Sparingly(), Calmly()
+    sparingly = Sparingly()
     for name in list(logging.root.manager.loggerDict):
         if name.startswith("aiokafka"):
             logging.getLogger(name).addFilter(sparingly)
-        elif name.startswith("faust"):
-            logging.getLogger(name).addFilter(calmly)

@@ -1,15 +1,18 @@
-"""Faust's transport with three things changed: the batch lane, released offsets, and an idempotent producer.
+"""Faust's transport with four things changed: the batch lane, released offsets, one thread, and an idempotent producer.
 
 Stock Faust makes an event, several tasks and an acknowledgement of every record (340 us); here a poll of a partition is
-one event (engine-facts, sections 1 and 3).
+one event (engine-facts, sections 1 and 3). Stock Faust polls in a thread of its own, so that an agent that computes for
+long holds up no heartbeat. A lane never does, and two threads cost each poll four hand-overs of the interpreter: here
+the consumer lives in the worker's own event loop.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, cast
 
 from aiokafka.errors import CommitFailedError, IllegalStateError, TopicAuthorizationFailedError
@@ -17,7 +20,7 @@ from faust.exceptions import ConsumerNotStarted
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, AppT, ConsumerMessage, Message
 from faust.types.transports import ConsumerT, ProducerT, TPorTopicSet
-from mode.utils.futures import notify
+from mode.utils.futures import maybe_async, notify
 
 FAUST_LOG = logging.getLogger("faust.loopwarden")
 """Where Faust's own code says what it does in our classes: beside the rest of its log, not in ours."""
@@ -59,7 +62,7 @@ class End(NamedTuple):
 
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):
-    """The thread that polls and heartbeats.
+    """What polls and heartbeats; a thread by Faust's name for it only.
 
     Attributes:
         stops: How often the flow was stopped, which is how each assignment anew begins.
@@ -67,6 +70,29 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
     logger = FAUST_LOG
     stops = 0
+    _serving: asyncio.Task[None]
+
+    async def start(self) -> None:
+        self._thread_started.set()
+        self._thread_running = self.parent_loop.create_future()
+        self._serving = self.parent_loop.create_task(self._serve())
+        self._serving.add_done_callback(self._served)
+        try:
+            await self._thread_running
+        finally:
+            self._thread_running = None
+
+    def _served(self, serving: asyncio.Task[None]) -> None:
+        # What it failed with, `_serve` has told the app. Whoever waits for its end need not wait.
+        if not serving.cancelled() and serving.exception() is not None:
+            self.set_shutdown()
+
+    async def _gather_remaining_tasks(self) -> None:
+        # Of a loop of its own; here they are everybody's.
+        pass
+
+    async def call_thread(self, fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return await maybe_async(fun(*args, **kwargs))
 
     def _create_worker_consumer(self, transport: driver.Transport) -> Any:
         consumer = super()._create_worker_consumer(transport)
@@ -74,11 +100,6 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         # recovery, and with it each rebalance, would take two seconds longer.
         consumer._fetch_max_wait_ms = _FETCH_MAX_WAIT_MS
         return consumer
-
-    def _stopped_set(self) -> None:
-        # After a crash the thread's loop is closed already when it is told to stop.
-        with contextlib.suppress(RuntimeError):
-            super()._stopped_set()
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
         # Faust looks for the words "already rebalanced", between which aiokafka's text has a line break: it would stop
@@ -159,11 +180,11 @@ class Consumer(driver.Consumer):
         """When the last poll came back (`time.monotonic`), with records or without."""
 
     def _new_consumer_thread(self) -> ConsumerThread:
-        return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+        return ConsumerThread(self, loop=self.loop, thread_loop=self.loop, beacon=self.beacon)
 
     @property
     def thread(self) -> ConsumerThread:
-        """The thread that polls and heartbeats."""
+        """What polls and heartbeats."""
         return self._thread
 
     def release(self, tp: TP, offset: int) -> None:
