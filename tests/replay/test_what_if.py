@@ -103,6 +103,18 @@ def test_refused_calls_of_the_history_are_counted_apart() -> None:
     assert (run.calls, run.refused) == (1, 1)
 
 
+def test_a_call_that_was_announced_and_then_refused_was_not_made_and_so_is_not_spared() -> None:
+    usage = {"usage": {"input_tokens": 10, "output_tokens": 5, "cost_usd": 0.25}}
+    refused: list[dict[str, Any]] = []
+    for number in range(4, 8):
+        call = {"call_id": f"c{number}", "tool": "read", "args": {"path": "x"}}
+        refused += [{"type": "tool_call.started", **call, **usage}, {"type": "tool_call.blocked", **call}]
+
+    [course] = run_under([*calls(4), *refused], policy(2, 4)).courses
+
+    assert (course.blocked_at, course.spared, course.stops) == (4, Spared(), False)
+
+
 def test_without_a_policy_the_ones_applied_in_the_log_hold() -> None:
     strict = policy(2, 4)
     applied = {"type": "policy.applied", "number": 0, "digest": strict.digest, "policy": strict.value}

@@ -10,7 +10,14 @@ import re
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from loopwarden.replay.fold_events import Folded
-from loopwarden_schemas.structs import EventOfRun, RunStarted, ToolCallFinished, ToolCallStarted, Verdict
+from loopwarden_schemas.structs import (
+    EventOfRun,
+    RunStarted,
+    ToolCallBlocked,
+    ToolCallFinished,
+    ToolCallStarted,
+    Verdict,
+)
 
 Outcome: TypeAlias = Literal["resolved", "unresolved", "unknown"]
 
@@ -99,8 +106,8 @@ class CourseOfRun:
         self.course = Course()
         self._started = self._finished = 0
         self._aborted = False
-        self._refused: set[str] = set()
-        """Calls refused whose outcome is still to come."""
+        self._refused: dict[str, Spared] = {}
+        """Calls refused whose outcome is still to come, and what was counted as spared when they began."""
 
     @property
     def calls(self) -> int:
@@ -117,6 +124,8 @@ class CourseOfRun:
             self._finished += 1
         elif isinstance(event, RunStarted):
             self._aborted = False
+        elif isinstance(event, ToolCallBlocked):
+            self._see_refusal(event)
         if isinstance(event, (ToolCallStarted, ToolCallFinished)):
             self._see_call(event, folded, after_abort, took)
         for verdict in folded.verdicts:
@@ -130,21 +139,29 @@ class CourseOfRun:
         if isinstance(event, ToolCallStarted):
             if not (blocked or after_abort):
                 return
+            spared = self._spare(event, 1, 0.0)
             if event.call_id is not None:
-                self._refused.add(event.call_id)
-            self._spare(event, 1, 0.0)
+                self._refused[event.call_id] = spared
         elif refused:
-            self._refused.discard(event.call_id or "")
+            self._refused.pop(event.call_id or "")
             self._spare(event, 0, took)
         elif blocked or after_abort:
             # Its `started` was never seen, or came before the abort: then the call had been made.
             self._spare(event, 1 if blocked or self._finished > self._started else 0, took)
 
-    def _spare(self, event: EventOfRun, calls: int, took: float) -> None:
+    def _see_refusal(self, event: ToolCallBlocked) -> None:
+        # The runner announced the call, then refused it: it was never made, so there is nothing to spare.
+        counted = self._refused.pop(event.call_id or "", None)
+        if counted is not None:
+            self.course = self.course._replace(spared=self.course.spared.minus(counted))
+
+    def _spare(self, event: EventOfRun, calls: int, took: float) -> Spared:
         usage = event.usage
         tokens = 0 if usage is None else (usage.input_tokens or 0) + (usage.output_tokens or 0)
         cost = 0.0 if usage is None else usage.cost_usd or 0.0
-        self.course = self.course._replace(spared=self.course.spared.plus(Spared(calls, took, tokens, cost)))
+        spared = Spared(calls, took, tokens, cost)
+        self.course = self.course._replace(spared=self.course.spared.plus(spared))
+        return spared
 
     def _see_verdict(self, verdict: Verdict) -> None:
         course, at = self.course, max(1, self.calls)
