@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from loopwarden.recordings import recordings
+
 from .conftest import Ran
 
 Loopwarden = Callable[..., Ran]
@@ -102,6 +104,14 @@ def test_tune_chooses_nothing_where_no_outcome_is_known(run: Loopwarden, tmp_pat
     assert ran.code == 1
     assert "nothing is chosen: no run is known to be resolved" in ran.err
     assert not (tmp_path / "none.json5").exists()
+
+
+def test_a_history_without_any_outcome_gets_no_table_that_looks_like_an_answer(run: Loopwarden) -> None:
+    ran = run("tune", "--from-file", recordings()["openclaw-same-call-read"])
+
+    assert ran.code == 1
+    assert ran.out.count("\n") == 1 and "1 of unknown outcome" in ran.out
+    assert "nothing is chosen: no run is known to be resolved" in ran.err
 
 
 def test_a_file_of_nothing_is_refused(run: Loopwarden, tmp_path: Path) -> None:

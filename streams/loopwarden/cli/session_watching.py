@@ -17,7 +17,7 @@ from loopwarden.cli.mistakes import Mistake
 from loopwarden.cli.policy_source import RECOMMENDED, fleet_policy
 from loopwarden.cli.reading import RECORDED
 from loopwarden.cli.summary import Summary
-from loopwarden.cli.terminal import plural, printable, say
+from loopwarden.cli.terminal import colored, plural, printable, say
 from loopwarden.client import Connection, EventProducer, event_producer
 from loopwarden.importers import BadLine, CaughtUp, Checked, InputError, LeftOut, Recorded
 from loopwarden.importers.contract import CheckedItem
@@ -170,8 +170,7 @@ class _Watch:
         ]
         line = flowed(parts, terminal_width())
         # The colour after the line is broken: it has no width.
-        styled = typer.style(parts[1], fg=_COLORS.get(verdict.action))
-        typer.echo(line.replace(parts[1], styled, 1))
+        typer.echo(line.replace(parts[1], colored(parts[1], _COLORS.get(verdict.action)), 1))
 
 
 class _Followed:

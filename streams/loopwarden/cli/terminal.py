@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -15,6 +16,13 @@ def printable(text: str, keep: str = "") -> str:
 def say(text: str) -> None:
     """Tell the user something beside the output: on standard error."""
     print(printable(text, keep="\n"), file=sys.stderr)
+
+
+def colored(text: str, color: str | None) -> str:
+    """Return text in a colour, or as it is where the user wants none (NO_COLOR of the environment)."""
+    import typer
+
+    return text if os.environ.get("NO_COLOR") else typer.style(text, fg=color)
 
 
 def plural(count: int, noun: str) -> str:

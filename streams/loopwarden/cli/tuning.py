@@ -109,6 +109,9 @@ def _show(
         f"{plural(len(tried), 'policy').replace('policys', 'policies')} tried on {printable(history.name())}:"
         f" {first.resolved:,} resolved runs, {first.unresolved:,} unresolved{unknown}"
     )
+    if not first.resolved and not first.unresolved:
+        # Shares of nothing: a table and a plot of them would only look like an answer.
+        return
     console = Console(file=sys.stdout, highlight=False)
     rows = [_row(tried[at], found[at], at == chosen) for at in best]
     columns = ("warn / block / breaker", "detectors", "stopped", "harmed", "calls spared")

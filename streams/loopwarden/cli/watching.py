@@ -13,7 +13,7 @@ import typer
 from rich.cells import cell_len
 
 from loopwarden.cli.fitting import gaps, terminal_width
-from loopwarden.cli.terminal import printable, say
+from loopwarden.cli.terminal import colored, printable, say
 from loopwarden.client import Connection, Follower, Record, following
 from loopwarden_schemas.codec import decode_verdict, verdict_json
 from loopwarden_schemas.structs import Verdict
@@ -104,5 +104,5 @@ def _show(verdict: Verdict, record: Record, as_json: bool) -> None:
         printable(verdict.message),
     ]
     before = list(gaps([cell_len(part) for part in parts], terminal_width()))
-    parts[1] = typer.style(parts[1], fg=COLORS[verdict.action])
+    parts[1] = colored(parts[1], COLORS[verdict.action])
     typer.echo("".join(gap + part for gap, part in zip(before, parts, strict=True)))
