@@ -16,6 +16,9 @@ from loopwarden_schemas.codec import decode_record
 from loopwarden_schemas.structs import EventOfRun
 from loopwarden_schemas.topics import Topics
 
+from ...newcomer import ROOT  # noqa: TID252 - tests are no package that could be named
+from ...pages import blocks, commands_in  # noqa: TID252
+
 STRICT = "{ tools: { loopDetection: { enabled: true, warningThreshold: 4, criticalThreshold: 8 } } }"
 
 
@@ -141,6 +144,18 @@ def test_without_folders_the_agents_usual_places_are_watched_under_the_recommend
 
         assert "Claude Code" in watching.out
         assert "10/10" in watching.out
+
+
+def test_the_other_command_of_the_page_judges_what_is_there(run: Callable[..., Any], home: Path) -> None:
+    append(home / ".claude" / "projects" / "-tmp" / "a.jsonl", claude_code("a", range(21)))
+    page = (ROOT / "docs" / "sessions.md").read_text(encoding="utf-8")
+
+    watching, judging = [command for block in blocks(page, "sh") for command in commands_in(block)]
+    ran = run(*(Path(word).expanduser() for word in judging.split()[1:]))
+
+    assert watching == "loopwarden watch-sessions"  # run above
+    assert ran.code == 0, ran.err
+    assert "1 run, 21 calls: 10 warned about, 1 blocked" in ran.out
 
 
 def test_where_no_agent_is_it_says_where_it_looked(run: Callable[..., Any], home: Path) -> None:
