@@ -1,4 +1,5 @@
-"""The build hook: with `LOOPWARDEN_COMPILE=1` the wheel carries the judge compiled to machine code by mypyc.
+"""The build hook: with `LOOPWARDEN_COMPILE=1` the wheel carries the judge, and what brings it its events, compiled to
+machine code by mypyc.
 
 The sources stay as they are and stay the only ones: mypyc reads the type annotations. Without it the wheel is pure
 Python, which judges the same at half the speed. An editable install is never compiled: no old machine code hides an
@@ -19,7 +20,21 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PACKAGES = {"streams/loopwarden": "loopwarden", "schemas/loopwarden_schemas": "loopwarden_schemas"}
 
-COMPILED = ("loopwarden_schemas/canonical.py", "loopwarden_schemas/digests.py", "loopwarden/judge/**/*.py")
+COMPILED = (
+    "loopwarden_schemas/canonical.py",
+    "loopwarden_schemas/codec.py",
+    "loopwarden_schemas/digests.py",
+    "loopwarden/judge/**/*.py",
+    # Of each event that is judged again.
+    "loopwarden/replay/beginnings.py",
+    "loopwarden/replay/comparison.py",
+    "loopwarden/replay/course.py",
+    "loopwarden/replay/fold_events.py",
+    "loopwarden/replay/log_part.py",
+    "loopwarden/replay/records.py",
+    "loopwarden/replay/replayed.py",
+    "loopwarden/replay/what_if.py",
+)
 
 # Left as they are: msgspec structs and tables of words, which gain nothing.
 INTERPRETED = ("loopwarden/judge/findings.py", "loopwarden/judge/messages.py")

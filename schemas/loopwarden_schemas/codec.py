@@ -6,7 +6,7 @@ Readers take MessagePack and JSON everywhere. One event that cannot be read neve
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 import msgpack
 import msgspec
@@ -15,37 +15,13 @@ from pydantic import ValidationError
 
 from loopwarden_schemas import structs
 from loopwarden_schemas.events import EVENT, EVENT_TYPES, MAX_EVENTS_PER_RECORD, MAX_NAME_BYTES, MAX_RECORD_BYTES
-from loopwarden_schemas.structs import Event, PolicyApplied, Verdict
+from loopwarden_schemas.structs import Event, PolicyApplied, Rejected, Verdict
 
 MESSAGEPACK: Final = "application/msgpack"
 JSON: Final = "application/json"
 
-Reason: TypeAlias = Literal[
-    "undecodable",
-    "too_large",
-    "too_many_events",
-    "unknown_type",
-    "unsupported_schema",
-    "invalid_event",
-    "invalid_payload",
-    "misrouted",
-    "unknown_policy",
-    "judge_failed",
-]
-"""Why an event goes to the dead letters. The last four are found by the reader of the topic, not by this module."""
-
-
 _SURELY_SHORT: Final = MAX_NAME_BYTES // 4
 """So many characters are within the limit, whatever they are."""
-
-
-class Rejected(msgspec.Struct, frozen=True, gc=False):
-    """An event, or a whole record, that cannot be read."""
-
-    index: int
-    """Its place in the record's list; 0 where the record is one event or cannot be read at all."""
-    reason: Reason
-    detail: str
 
 
 _STRUCTS: Final[dict[str, type[Any]]] = {

@@ -162,3 +162,27 @@ class Decision(Struct, frozen=True, gc=False):
     action: Action
     detector: str
     count: int
+
+
+Reason: TypeAlias = Literal[
+    "undecodable",
+    "too_large",
+    "too_many_events",
+    "unknown_type",
+    "unsupported_schema",
+    "invalid_event",
+    "invalid_payload",
+    "misrouted",
+    "unknown_policy",
+    "judge_failed",
+]
+"""Why an event goes to the dead letters. The last four are found by the reader of the topic, not by the codec."""
+
+
+class Rejected(Struct, frozen=True, gc=False):
+    """An event, or a whole record, that cannot be read."""
+
+    index: int
+    """Its place in the record's list; 0 where the record is one event or cannot be read at all."""
+    reason: Reason
+    detail: str

@@ -19,7 +19,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 
 from loopwarden.adapters.opentelemetry import Calls
 from loopwarden.adapters.otlp import NotOtlp, spans_of
-from loopwarden_schemas.codec import Rejected, decode_record, encode_event
+from loopwarden_schemas.codec import decode_record, encode_event
+from loopwarden_schemas.structs import Rejected
 
 from .conftest import HANG_S, events_of
 

@@ -23,9 +23,9 @@ from rich.table import Table
 
 from loopwarden.judge import RunState, fold, judge
 from loopwarden.judge.outcome import hash_call
-from loopwarden_schemas.codec import Rejected, decode_record, encode_event, encode_verdict
+from loopwarden_schemas.codec import decode_record, encode_event, encode_verdict
 from loopwarden_schemas.policy import PolicyDocument
-from loopwarden_schemas.structs import TOOL_CALL_EVENTS, EventOfRun, PolicyApplied, Verdict
+from loopwarden_schemas.structs import TOOL_CALL_EVENTS, EventOfRun, PolicyApplied, Rejected, Verdict
 
 HISTORIES = Path(__file__).resolve().parents[1] / "vectors" / "random-histories.jsonl.gz"
 

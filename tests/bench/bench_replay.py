@@ -32,9 +32,9 @@ from loopwarden.cli.replaying import replay_part
 from loopwarden.client import Connection
 from loopwarden.judge import RunState, fold, judge
 from loopwarden.replay import Comparison, Folder
-from loopwarden_schemas.codec import MESSAGEPACK, Rejected, decode_record, encode_event, encode_verdict
+from loopwarden_schemas.codec import MESSAGEPACK, decode_record, encode_event, encode_verdict
 from loopwarden_schemas.policy import PolicyDocument
-from loopwarden_schemas.structs import PolicyApplied
+from loopwarden_schemas.structs import PolicyApplied, Rejected
 from loopwarden_schemas.topics import declared_topics, partition_for
 
 EVENTS = int(os.environ.get("BENCH_EVENTS", "1000000"))

@@ -18,9 +18,9 @@ import msgpack
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from loopwarden.judge import RunState, freeze, judge
-from loopwarden_schemas.codec import Rejected, decode_record, encode_verdict
+from loopwarden_schemas.codec import decode_record, encode_verdict
 from loopwarden_schemas.policy import PolicyDocument
-from loopwarden_schemas.structs import PolicyApplied
+from loopwarden_schemas.structs import PolicyApplied, Rejected
 from loopwarden_schemas.topics import declared_topics
 
 

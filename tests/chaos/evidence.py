@@ -11,7 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from loopwarden.client import ClusterError, Record, following
-from loopwarden_schemas.codec import Rejected, decode_record
+from loopwarden_schemas.codec import decode_record
+from loopwarden_schemas.structs import Rejected
 
 from .scene import Scene
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from loopwarden.client import Record
 from loopwarden.judge import RunState, freeze, judge
 from loopwarden_schemas.canonical import NotCanonical
-from loopwarden_schemas.codec import Rejected, decode_record, encode_verdict
+from loopwarden_schemas.codec import decode_record, encode_verdict
 from loopwarden_schemas.policy import DEFAULT_DOCUMENT, PolicyDocument
-from loopwarden_schemas.structs import EventOfRun, PolicyApplied
+from loopwarden_schemas.structs import EventOfRun, PolicyApplied, Rejected
 from loopwarden_schemas.topics import partition_for
 
 

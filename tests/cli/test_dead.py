@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgpack
 import pytest
 
-from loopwarden_schemas.codec import Rejected, decode_record, encode_event
+from loopwarden_schemas.codec import decode_record, encode_event
+from loopwarden_schemas.structs import Rejected
 from loopwarden_schemas.topics import MAX_RECORD_BYTES, Topics, partition_for
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from loopwarden.cli.run_history import Happened, put_together
 from loopwarden.client import Record
 from loopwarden.judge import RunState, judge
 from loopwarden.report.following_through import Followed
-from loopwarden_schemas.codec import Rejected, encode_event, encode_verdict, event_from_value
+from loopwarden_schemas.codec import encode_event, encode_verdict, event_from_value
 from loopwarden_schemas.policy import PolicyDocument
-from loopwarden_schemas.structs import PolicyApplied
+from loopwarden_schemas.structs import PolicyApplied, Rejected
 
 POLICY = PolicyDocument.from_value(
     {

@@ -8,9 +8,9 @@ import pytest
 
 from loopwarden.cli.selftesting import loop_of
 from loopwarden.judge import RunState, judge
-from loopwarden_schemas.codec import Rejected, event_from_value
+from loopwarden_schemas.codec import event_from_value
 from loopwarden_schemas.policy import DEFAULT_DOCUMENT, PolicyDocument
-from loopwarden_schemas.structs import PolicyApplied
+from loopwarden_schemas.structs import PolicyApplied, Rejected
 
 OFF = {"genericRepeat": False, "knownPollNoProgress": False, "pingPong": False}
 

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from loopwarden_schemas.codec import Rejected, decode_record
+from loopwarden_schemas.codec import decode_record
+from loopwarden_schemas.structs import Rejected
 
 if TYPE_CHECKING:
     from loopwarden.broker import LocalBroker

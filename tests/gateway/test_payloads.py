@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from loopwarden.gateway.payloads import as_read, safe_name, safe_tool
 from loopwarden.gateway.writer import MAX_PAYLOAD_BYTES, Writer
 from loopwarden.judge.outcome import Hashed, hash_call
-from loopwarden_schemas.codec import Rejected, decode_record
+from loopwarden_schemas.codec import decode_record
 from loopwarden_schemas.digests import digest
 from loopwarden_schemas.events import CONTROL_CHARACTER, MAX_NAME_BYTES, MAX_RECORD_BYTES
+from loopwarden_schemas.structs import Rejected
 
 
 class Colour(Enum):

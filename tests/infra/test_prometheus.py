@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 import yaml
 
-from loopwarden_schemas.codec import Reason
+from loopwarden_schemas.structs import Reason
 
 from .promql import metric_names
 

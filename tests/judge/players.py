@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, TypeAlias
 from msgspec.structs import asdict
 
 from loopwarden.judge import RunState, freeze, judge, thaw
-from loopwarden_schemas.codec import Rejected, event_from_value
+from loopwarden_schemas.codec import event_from_value
 from loopwarden_schemas.policy import PolicyDocument
-from loopwarden_schemas.structs import Decision, EventOfRun, PolicyApplied
+from loopwarden_schemas.structs import Decision, EventOfRun, PolicyApplied, Rejected
 
 from .recount import Run, recount
 

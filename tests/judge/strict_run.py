@@ -6,9 +6,9 @@ from typing import Any
 
 from loopwarden.judge import RunState, freeze, judge, thaw
 from loopwarden.testing import run as told
-from loopwarden_schemas.codec import Rejected, event_from_value
+from loopwarden_schemas.codec import event_from_value
 from loopwarden_schemas.policy import PolicyDocument
-from loopwarden_schemas.structs import PolicyApplied, Verdict
+from loopwarden_schemas.structs import PolicyApplied, Rejected, Verdict
 
 MINUTE = 60_000
 STRICT = {

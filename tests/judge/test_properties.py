@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from loopwarden.judge import RunState, freeze, judge, thaw
 from loopwarden.judge.allowances import Allowances
 from loopwarden_schemas.canonical import NotCanonical
-from loopwarden_schemas.codec import Rejected, encode_verdict, event_from_value
+from loopwarden_schemas.codec import encode_verdict, event_from_value
 from loopwarden_schemas.digests import digest, normalise_tool
 from loopwarden_schemas.policy import DEFAULT_DOCUMENT, PolicyDocument
-from loopwarden_schemas.structs import EventOfRun, PolicyApplied, Verdict
+from loopwarden_schemas.structs import EventOfRun, PolicyApplied, Rejected, Verdict
 
 from .cases import VECTORS, cases, hashed
 from .players import FrozenPlayer, JudgePlayer, RecountPlayer, Runner, orders_of, play

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from loopwarden.judge import RunState, expires_at, freeze, judge, thaw
-from loopwarden_schemas.codec import Rejected, event_from_value
+from loopwarden_schemas.codec import event_from_value
 from loopwarden_schemas.policy import PolicyDocument
 from loopwarden_schemas.state import MAX_STATE_BYTES, UnknownStateVersion, state_position
-from loopwarden_schemas.structs import PolicyApplied
+from loopwarden_schemas.structs import PolicyApplied, Rejected
 
 ALERT = {"enabled": True, "historySize": 256, "warningThreshold": 1, "unknownToolThreshold": 1}
 LAST_UNKNOWN = {"error": "unknown tool: nope"}

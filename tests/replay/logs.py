@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from loopwarden.judge import RunState, judge
 from loopwarden.replay import Export, LogPart, Replay
 from loopwarden_schemas.canonical import NotCanonical
-from loopwarden_schemas.codec import Rejected, decode_record, encode_event
+from loopwarden_schemas.codec import decode_record, encode_event
 from loopwarden_schemas.policy import DEFAULT_DOCUMENT, PolicyDocument
-from loopwarden_schemas.structs import PolicyApplied, Verdict
+from loopwarden_schemas.structs import PolicyApplied, Rejected, Verdict
 from loopwarden_schemas.topics import partition_for
 
 from ..judge.strategies import fleets, logs  # noqa: TID252 - tests are no package that could be named

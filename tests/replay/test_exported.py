@@ -11,8 +11,8 @@ from loopwarden.importers import Checked, Recorded, check, open_source
 from loopwarden.importers.formats import read_events
 from loopwarden.replay import Comparison, Export, Folder, LogPart, Replay, RunExported, export_lines, recorded_of
 from loopwarden.replay.exported import event_json
-from loopwarden_schemas.codec import Rejected, decode_record, encode_event
-from loopwarden_schemas.structs import Verdict
+from loopwarden_schemas.codec import decode_record, encode_event
+from loopwarden_schemas.structs import Rejected, Verdict
 
 from .logs import Log, Published, Record, applied, log_of, partitions
 from .test_replayed import LAX, STRICT, log, loop

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from loopwarden.judge import RunState, judge
 from loopwarden.replay import Course, LogPart, RunUnder, Spared, WhatIf, outcome_of
-from loopwarden_schemas.codec import Rejected, encode_event, event_from_value
+from loopwarden_schemas.codec import encode_event, event_from_value
 from loopwarden_schemas.policy import PolicyDocument
-from loopwarden_schemas.structs import PolicyApplied
+from loopwarden_schemas.structs import PolicyApplied, Rejected
 
 from .logs import Log, partitions
 

@@ -10,9 +10,9 @@ import pytest
 from loopwarden.importers import Checked, check, open_source, read_events
 from loopwarden.recordings import POLICY, recordings
 from loopwarden.report import Timeline, TimelineBuilder, timeline
-from loopwarden_schemas.codec import Rejected, event_from_value
+from loopwarden_schemas.codec import event_from_value
 from loopwarden_schemas.policy import PolicyDocument
-from loopwarden_schemas.structs import Event
+from loopwarden_schemas.structs import Event, Rejected
 
 STRICT = PolicyDocument.from_value(POLICY)
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from loopwarden.judge import RunState, judge
 from loopwarden.report import Timeline, TimelineBuilder
 from loopwarden.report.as_json import from_json, to_json
-from loopwarden_schemas.codec import Rejected, event_from_value
+from loopwarden_schemas.codec import event_from_value
 from loopwarden_schemas.digests import short_id
 from loopwarden_schemas.policy import PolicyDocument
-from loopwarden_schemas.structs import EventOfRun, PolicyApplied
+from loopwarden_schemas.structs import EventOfRun, PolicyApplied, Rejected
 
 from ..judge.strategies import fleets, logs  # noqa: TID252 - tests are no package that could be named
 

@@ -17,7 +17,6 @@ from loopwarden_schemas import verdicts
 from loopwarden_schemas.codec import (
     JSON,
     MESSAGEPACK,
-    Rejected,
     decode_record,
     decode_verdict,
     element_of,
@@ -27,7 +26,7 @@ from loopwarden_schemas.codec import (
     verdict_json,
 )
 from loopwarden_schemas.events import EVENT, EVENT_TYPES
-from loopwarden_schemas.structs import Event, ToolCallFinished, ToolCallStarted, Verdict
+from loopwarden_schemas.structs import Event, Rejected, ToolCallFinished, ToolCallStarted, Verdict
 
 STARTED: dict[str, Any] = {"type": "tool_call.started", "event_id": "e", "run_id": "r", "ts": 1, "tool": "read"}
 FORMS = [pytest.param(msgpack.packb, id="messagepack"), pytest.param(orjson.dumps, id="json")]

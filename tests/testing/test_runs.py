@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from loopwarden.testing import ToldRun, judged, run
-from loopwarden_schemas.codec import Rejected, event_from_value
+from loopwarden_schemas.codec import event_from_value
+from loopwarden_schemas.structs import Rejected
 
 STRICT = {
     "tools": {

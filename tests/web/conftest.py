@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from loopwarden.web.fleet import Fleet, Published
-from loopwarden_schemas.codec import Rejected, event_from_value
-from loopwarden_schemas.structs import PolicyApplied, Verdict
+from loopwarden_schemas.codec import event_from_value
+from loopwarden_schemas.structs import PolicyApplied, Rejected, Verdict
 
 from ..worker.conftest import STRICT, Installation, installation, repeated_call  # noqa: TID252 - tests are no package that could be named
 from .browser import HOW_TO_GET_IT, Browser, chromium, running

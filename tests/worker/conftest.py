@@ -20,9 +20,9 @@ import msgpack
 import pytest
 
 from loopwarden.judge import RunState, judge
-from loopwarden_schemas.codec import Rejected, decode_record, decode_verdict, encode_event
+from loopwarden_schemas.codec import decode_record, decode_verdict, encode_event
 from loopwarden_schemas.policy import DEFAULT_DOCUMENT, PolicyDocument
-from loopwarden_schemas.structs import PolicyApplied, Verdict
+from loopwarden_schemas.structs import PolicyApplied, Rejected, Verdict
 from loopwarden_schemas.topics import Topics, declared_topics, partition_for
 
 if TYPE_CHECKING:

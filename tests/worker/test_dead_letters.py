@@ -13,8 +13,9 @@ import pytest
 
 from loopwarden.broker.ports import free_port
 from loopwarden.worker.dead_letters import CUT_TO_BYTES, dead_letter
-from loopwarden_schemas.codec import Rejected, encode_event
+from loopwarden_schemas.codec import encode_event
 from loopwarden_schemas.dead_letters import read_dead_letter
+from loopwarden_schemas.structs import Rejected
 from loopwarden_schemas.topics import MAX_RECORD_BYTES
 
 RUN = "run-7"

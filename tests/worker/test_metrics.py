@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from loopwarden.broker.ports import free_port
 from loopwarden.worker.metrics import Metrics
-from loopwarden_schemas.codec import Reason
+from loopwarden_schemas.structs import Reason
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple, get_args
 
 from loopwarden.cli.mistakes import Mistake
 from loopwarden.cli.overriding import milliseconds
-from loopwarden_schemas.codec import Reason
 from loopwarden_schemas.dead_letters import DeadLetter, Place
+from loopwarden_schemas.structs import Reason
 
 _LETTER: Final = re.compile(r"(\d{1,9})/(\d{1,18})/(\d{1,9})", re.ASCII)
 

@@ -18,9 +18,9 @@ from loopwarden.client import (
 )
 from loopwarden.judge import judge
 from loopwarden_schemas.canonical import NotCanonical
-from loopwarden_schemas.codec import Rejected, decode_record, element_of
+from loopwarden_schemas.codec import decode_record, element_of
 from loopwarden_schemas.policy import DEFAULT_DOCUMENT
-from loopwarden_schemas.structs import Event, PolicyApplied
+from loopwarden_schemas.structs import Event, PolicyApplied, Rejected
 from loopwarden_schemas.topics import partition_for
 
 

@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 from loopwarden.cli.mistakes import Mistake
 from loopwarden.cli.terminal import plural, printable, say
 from loopwarden.client import Connection, Record, event_producer, following, wait_until_judged
-from loopwarden_schemas.codec import Rejected, decode_verdict, encode_event, event_from_value
-from loopwarden_schemas.structs import Verdict
+from loopwarden_schemas.codec import decode_verdict, encode_event, event_from_value
+from loopwarden_schemas.structs import Rejected, Verdict
 from loopwarden_schemas.topics import partition_for
 
 _DURATION: Final = re.compile(r"(\d{1,9})([smhd])")

@@ -14,13 +14,14 @@ from loopwarden.cli.scanning import scanning_bar
 from loopwarden.cli.terminal import plural, printable, say
 from loopwarden.client import Connection, Record, following
 from loopwarden.report.following_through import Followed, FollowingThrough
-from loopwarden_schemas.codec import Rejected, decode_record, decode_verdict, verdict_json
+from loopwarden_schemas.codec import decode_record, decode_verdict, verdict_json
 from loopwarden_schemas.structs import (
     TOOL_CALL_EVENTS,
     Compaction,
     EventOfRun,
     OperatorOverride,
     PolicyApplied,
+    Rejected,
     RunFinished,
     RunStarted,
     ToolCallBlocked,

@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 from loopwarden.cli.terminal import plural, say
 from loopwarden.client import Connection, Follower, Record, event_producer, following, wait_until_judged
 from loopwarden.judge import RunState, judge
-from loopwarden_schemas.codec import Rejected, decode_verdict, encode_event, event_from_value
+from loopwarden_schemas.codec import decode_verdict, encode_event, event_from_value
 from loopwarden_schemas.policy import DEFAULT_DOCUMENT
-from loopwarden_schemas.structs import PolicyApplied, Verdict
+from loopwarden_schemas.structs import PolicyApplied, Rejected, Verdict
 from loopwarden_schemas.topics import partition_for
 from loopwarden_schemas.verdicts import RULES_VERSION
 

@@ -10,9 +10,10 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from loopwarden.gateway.ids import new_id
 from loopwarden.gateway.payloads import Payload, as_read, error_of, safe_name, safe_text, safe_tool
-from loopwarden_schemas.codec import Rejected, decode_record, encode_event
+from loopwarden_schemas.codec import decode_record, encode_event
 from loopwarden_schemas.digests import error_digest, is_known_poll, normalise_tool, result_digest
 from loopwarden_schemas.events import MAX_NAME_BYTES, MAX_RECORD_BYTES
+from loopwarden_schemas.structs import Rejected
 
 PayloadMode: TypeAlias = Literal["full", "hash"]
 Part: TypeAlias = Literal["args", "result", "error"]

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from loopwarden.importers.items import BadLine, CaughtUp, Item, LeftOut, Recorded, WireEvent
-from loopwarden_schemas.codec import Rejected, decode_record, encode_event
-from loopwarden_schemas.structs import Event
+from loopwarden_schemas.codec import decode_record, encode_event
+from loopwarden_schemas.structs import Event, Rejected
 
 
 class Checked(NamedTuple):

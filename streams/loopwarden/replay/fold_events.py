@@ -13,9 +13,17 @@ from msgspec import UNSET
 
 from loopwarden.judge import RunState, freeze, judge, thaw
 from loopwarden_schemas.canonical import NotCanonical
-from loopwarden_schemas.codec import Rejected
 from loopwarden_schemas.policy import DEFAULT_DOCUMENT, PolicyDocument
-from loopwarden_schemas.structs import Compaction, Decision, Event, EventOfRun, PolicyApplied, RunFinished, Verdict
+from loopwarden_schemas.structs import (
+    Compaction,
+    Decision,
+    Event,
+    EventOfRun,
+    PolicyApplied,
+    Rejected,
+    RunFinished,
+    Verdict,
+)
 
 _SWEEP_AFTER_MS: Final = 3600 * 1000
 """A run's state is let go this long after an event would find a fresh run: the worker's rule. (design.md.)"""

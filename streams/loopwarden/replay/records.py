@@ -6,8 +6,8 @@ from collections import Counter
 from typing import Final
 
 from loopwarden.replay.log_part import LogPart
-from loopwarden_schemas.codec import Rejected, decode_record
-from loopwarden_schemas.structs import Event, PolicyApplied
+from loopwarden_schemas.codec import decode_record
+from loopwarden_schemas.structs import Event, PolicyApplied, Rejected
 from loopwarden_schemas.topics import partition_for
 
 _ROUTES_KEPT: Final = 100_000

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from loopwarden.replay import Folder
 from loopwarden.testing.runs import ToldRun
-from loopwarden_schemas.codec import Rejected, event_from_value
+from loopwarden_schemas.codec import event_from_value
 from loopwarden_schemas.policy import PolicyDocument
 from loopwarden_schemas.policy_file import read_policy_file
-from loopwarden_schemas.structs import Decision, RunStarted, Verdict
+from loopwarden_schemas.structs import Decision, Rejected, RunStarted, Verdict
 
 Policy: TypeAlias = "PolicyDocument | Mapping[str, Any] | str | Path"
 """A policy's file, or the document itself: `{"tools": {"loopDetection": {...}}}`."""

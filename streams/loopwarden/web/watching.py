@@ -8,8 +8,8 @@ from loopwarden.client import Connection, Record
 from loopwarden.web.fleet import Fleet, Published
 from loopwarden.web.open_runs import OpenRuns
 from loopwarden.web.topic_reader import TopicReader
-from loopwarden_schemas.codec import Rejected, decode_record, decode_verdict
-from loopwarden_schemas.structs import EventOfRun, PolicyApplied
+from loopwarden_schemas.codec import decode_record, decode_verdict
+from loopwarden_schemas.structs import EventOfRun, PolicyApplied, Rejected
 
 _AT_ONCE = 200
 """Records that are taken while nobody can ask: some milliseconds."""

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from loopwarden.worker.records import Header
 from loopwarden_schemas import dead_letters as names
-from loopwarden_schemas.codec import Rejected
 from loopwarden_schemas.dead_letters import Place, place_headers
+from loopwarden_schemas.structs import Rejected
 from loopwarden_schemas.topics import MAX_RECORD_BYTES
 
 CUT_TO_BYTES: Final = 64 * 1024

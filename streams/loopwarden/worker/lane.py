@@ -25,9 +25,9 @@ from loopwarden.worker.recovery import States
 from loopwarden.worker.runs import Held, Runs
 from loopwarden.worker.transport import Batch
 from loopwarden_schemas.canonical import NotCanonical
-from loopwarden_schemas.codec import MESSAGEPACK, Rejected, decode_record, encode_verdict
+from loopwarden_schemas.codec import MESSAGEPACK, decode_record, encode_verdict
 from loopwarden_schemas.policy import PolicyDocument
-from loopwarden_schemas.structs import Compaction, Event, EventOfRun, PolicyApplied, ToolCallBlocked
+from loopwarden_schemas.structs import Compaction, Event, EventOfRun, PolicyApplied, Rejected, ToolCallBlocked
 from loopwarden_schemas.topics import partition_for
 
 logger = logging.getLogger(__name__)

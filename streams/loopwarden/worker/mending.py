@@ -14,8 +14,7 @@ from loopwarden.judge import RunState, judge, thaw
 from loopwarden.worker.policies import Policies
 from loopwarden.worker.stores import Entry
 from loopwarden_schemas.canonical import NotCanonical
-from loopwarden_schemas.codec import Rejected
-from loopwarden_schemas.structs import Event, PolicyApplied
+from loopwarden_schemas.structs import Event, PolicyApplied, Rejected
 
 ReadAgain: TypeAlias = Callable[[bytes, int, int], Awaitable[list[Any]]]
 """Returns the records with a key from an offset to below another, of the lane's partition of `agent-events`."""

@@ -17,7 +17,7 @@ from typing import NamedTuple, get_args
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 
 from loopwarden.judge import RunState
-from loopwarden_schemas.codec import Reason
+from loopwarden_schemas.structs import Reason
 
 VerdictKind = tuple[str, str, str | None]
 """Action, phase and detector (None for a `clear`)."""
