@@ -167,6 +167,51 @@ def test_a_file_without_recorded_verdicts_is_refused(run: Loopwarden, tmp_path: 
     assert "must hold recorded verdicts" in ran.err
 
 
+def exported_file(folder: Path, *, says: int, more: str = "") -> Path:
+    """A file of `loopwarden export` that holds one event, and says how many it holds."""
+    told = {"type": "run.exported", "run_id": "r", "partition": 0, "events": says, "judged_events": says}
+    event = {"type": "run.started", "event_id": "e", "run_id": "r", "agent_id": "docs", "ts": 1}
+    file = folder / "exported.jsonl"
+    file.write_text(f"{json.dumps(told)}\n{json.dumps(event)}\n{more}")
+    return file
+
+
+def test_a_file_that_lost_events_is_never_the_same(run: Loopwarden, tmp_path: Path) -> None:
+    assert run("replay", "--from-file", exported_file(tmp_path, says=1)).code == 0
+
+    cut = run("replay", "--from-file", exported_file(tmp_path, says=2))
+
+    assert cut.code == 2
+    assert "not compared: 1 run that have fewer events in the file than it says itself: r" in cut.err
+
+
+def test_a_line_that_cannot_be_read_is_told_by_the_exit_code(run: Loopwarden, tmp_path: Path) -> None:
+    ran = run("replay", "--from-file", exported_file(tmp_path, says=1, more='{"type": "verdict.recorded"}\n'))
+
+    assert ran.code == 1
+    assert "line 3" in ran.err
+
+
+def test_an_agent_that_nothing_is_of_is_named(run: Loopwarden, tmp_path: Path) -> None:
+    file = exported_file(tmp_path, says=1)
+
+    assert run("replay", "--from-file", file, "--agent", "docs").code == 0
+    ran = run("replay", "--from-file", file, "--agent", "dosc")
+
+    assert ran.code == 2
+    assert "agent dosc:" in ran.err and "holds no run of it" in ran.err
+
+
+@pytest.mark.parametrize(
+    "command", [("replay",), ("export", "--all"), ("what-if", "--policy", "recommended"), ("tune",)]
+)
+def test_times_between_which_nothing_lies_are_refused(run: Loopwarden, command: tuple[str, ...]) -> None:
+    ran = run(*command, "--since", "24h", "--until", "48h")
+
+    assert ran.code == 2
+    assert "--until: must be after --since" in ran.err
+
+
 @pytest.mark.parametrize("arguments", [("export",), ("export", "--run", "r", "--all")])
 def test_an_export_needs_either_runs_or_all(run: Loopwarden, arguments: tuple[str, ...]) -> None:
     assert run(*arguments).code == 2

@@ -78,6 +78,19 @@ def test_a_run_that_is_not_in_the_file_is_told_with_those_that_are(run: Callable
     assert "holds nothing of run nobody; it holds pingpong" in ran.err
 
 
+def test_a_run_that_is_not_all_in_its_file_is_drawn_and_says_so(run: Callable[..., Any], tmp_path: Path) -> None:
+    file = tmp_path / "exported.jsonl"
+    file.write_text(
+        '{"type": "run.exported", "run_id": "r", "partition": 0, "events": 2, "judged_events": 2}\n'
+        '{"type": "run.started", "event_id": "e", "run_id": "r", "ts": 1}\n'
+    )
+
+    ran = run("report", "--from-file", file, "--format", "md")
+
+    assert ran.code == 0, ran.err
+    assert "fewer events in the file than it says itself" in ran.out
+
+
 def test_a_file_without_runs_is_a_mistake(run: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("")
     ran = run("report", "--from-file", tmp_path / "empty")

@@ -123,6 +123,24 @@ def test_a_removed_line_of_a_verdict_is_missing(file: Path) -> None:
     assert [each.missing for each in found.differing] == [[loops.published[0].verdict]]
 
 
+@pytest.mark.parametrize("kept", [-1, 1, 0])
+def test_a_run_whose_events_are_not_all_in_its_file_is_not_compared(file: Path, kept: int) -> None:
+    items = read_back(file, exported(log(loop("r", 10))))
+    events = [item for item in items if isinstance(item, Checked)]
+
+    found = compared([item for item in items if item not in events[kept:]])
+
+    assert (found.differing, found.same, found.not_compared) == ([], 0, {"cut_short": ["r"]})
+
+
+def test_a_file_that_holds_an_export_twice_is_compared(file: Path) -> None:
+    items = read_back(file, exported(log(loop("r", 10))))
+
+    found = compared([*items, *items])
+
+    assert (found.differing, found.not_compared) == ([], {}) and found.same > 0
+
+
 def test_events_that_were_not_judged_yet_miss_no_verdicts(file: Path) -> None:
     loops = log(loop("r", 10, 8))
     end = loops.published[1].cause

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopwarden.judge import RunState, judge
-from loopwarden.replay import Course, LogPart, RunUnder, Spared, WhatIf, outcome_of
+from loopwarden.replay import Course, LogPart, RunExported, RunUnder, Spared, WhatIf, outcome_of
 from loopwarden_schemas.codec import encode_event, event_from_value
 from loopwarden_schemas.policy import PolicyDocument
 from loopwarden_schemas.structs import PolicyApplied, Rejected
@@ -95,6 +95,18 @@ def test_a_person_who_aborts_a_run_is_no_policy() -> None:
     [course] = run_under([*calls(1), {"type": "operator.override", "action": "abort"}], policy(2, 4)).courses
 
     assert course == Course()
+
+
+@pytest.mark.parametrize("given", [0, 5])
+def test_a_run_that_is_not_all_in_its_file_is_left_out(given: int) -> None:
+    what_if = WhatIf(LogPart(), [policy(2, 4)])
+    what_if.take_exported(RunExported("r", 0, 6, 6))
+    for at, value in enumerate(wire(calls(3))[:given]):
+        event = event_from_value(value)
+        assert not isinstance(event, Rejected), event
+        what_if.take_event(event, at)
+
+    assert (what_if.runs(), what_if.not_whole()) == ([], {"cut_short": ["r"]})
 
 
 def test_refused_calls_of_the_history_are_counted_apart() -> None:

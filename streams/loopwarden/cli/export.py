@@ -46,14 +46,13 @@ def export(
     from loopwarden.cli.exporting import export_runs
     from loopwarden.cli.log_parts import Asked
     from loopwarden.cli.mistakes import Mistake
-    from loopwarden.cli.times import milliseconds
+    from loopwarden.cli.times import span
 
     if bool(run) == all_runs:
         raise Mistake("--run ID: must be given, or --all instead of it")
     asked = Asked(
         tuple(dict.fromkeys(run or ())),
-        None if since is None else milliseconds("--since", since),
-        None if until is None else milliseconds("--until", until),
+        *span(since, until),
         judged_only=False,
     )
     raise typer.Exit(export_runs(connection(broker, prefix, properties), asked, output))

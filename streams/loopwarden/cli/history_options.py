@@ -6,7 +6,7 @@ from loopwarden.cli.cluster_options import connection
 from loopwarden.cli.histories import History
 from loopwarden.cli.log_parts import Asked
 from loopwarden.cli.mistakes import Mistake
-from loopwarden.cli.times import milliseconds
+from loopwarden.cli.times import span
 
 
 def history_of(
@@ -30,8 +30,7 @@ def history_of(
         raise Mistake("--from-file: must not be given with --since or --until: a file is judged as a whole")
     asked = Asked(
         tuple(dict.fromkeys(runs or ())),
-        None if since is None else milliseconds("--since", since),
-        None if until is None else milliseconds("--until", until),
+        *span(since, until),
         judged_only=False,
     )
     return History(

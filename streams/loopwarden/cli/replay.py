@@ -49,13 +49,14 @@ def replay(
 
         loopwarden export --run build-7 -o build-7.jsonl; loopwarden replay --from-file build-7.jsonl
 
-    Exit code 0 where everything that was compared is the same; 1 where something differs; 2 where it cannot be done: a
-    run given with --run is not there or cannot be compared, or no run can.
+    Exit code 0 where everything that was compared is the same; 1 where something differs, or some lines of the file
+    could not be read; 2 where it cannot be done: the run or the agent that was asked for is not there, a run given with
+    --run cannot be compared, or no run can.
     """
     from loopwarden.cli.mistakes import Mistake
     from loopwarden.cli.policy_source import fleet_policy
     from loopwarden.cli.replaying import replay_file, replay_log
-    from loopwarden.cli.times import milliseconds
+    from loopwarden.cli.times import span
 
     document = None if policy is None else fleet_policy(policy)
     if from_file is not None:
@@ -66,8 +67,7 @@ def replay(
 
     asked = Asked(
         tuple(dict.fromkeys(run or ())),
-        None if since is None else milliseconds("--since", since),
-        None if until is None else milliseconds("--until", until),
+        *span(since, until),
         document,
     )
     raise typer.Exit(replay_log(connection(broker, prefix, properties), asked, agent, as_json))

@@ -35,7 +35,7 @@ def replay_log(connection: Connection, asked: Asked, agent: str | None, as_json:
 
     Raises:
         ClusterError: the broker or a topic is not there.
-        Mistake: a run that was asked for is not there.
+        Mistake: a run, or the agent, that was asked for is not there.
     """
     parts = parts_to_read(connection, asked)
     begun = time.monotonic()
@@ -51,6 +51,7 @@ def replay_log(connection: Connection, asked: Asked, agent: str | None, as_json:
     _must_be_there(asked.runs, seen, where, parts)
     if unreadable:
         say(f"{topics.verdicts.name}: {plural(unreadable, 'record')} that are no verdicts were left out")
+    _must_have_runs(agent, comparison, where)
     about = About(
         where,
         len(parts),
@@ -82,6 +83,11 @@ def _must_be_there(runs: tuple[str, ...], seen: set[str], where: str, parts: lis
         raise Mistake(f"run {absent[0]}: {where} holds nothing of it in what was read.{later} Is the id right?")
 
 
+def _must_have_runs(agent: str | None, comparison: Comparison, where: str) -> None:
+    if agent is not None and not comparison.runs and not comparison.differing:
+        raise Mistake(f"agent {agent}: {where} holds no run of it in what was read. Is the id right?")
+
+
 def replay_file(
     file: str, runs: frozenset[str], agent: str | None, policy: PolicyDocument | None, as_json: bool
 ) -> int:
@@ -89,7 +95,7 @@ def replay_file(
 
     Raises:
         InputError: the file is not there, or has a format that cannot be read.
-        Mistake: it holds no recorded verdicts, or not the runs that were asked for.
+        Mistake: it holds no recorded verdicts, or not the runs or the agent that were asked for.
     """
     part = LogPart() if policy is None else LogPart(policy=policy, fixed=True)
     replay = Replay(part, agent)
@@ -105,7 +111,8 @@ def replay_file(
             return
         if isinstance(told, RunExported):
             exported.append(told)
-            replay.take_exported(told)
+            if not runs or told.run_id in runs:
+                replay.take_exported(told)
         elif not runs or told.verdict.run_id in runs:
             recorded += 1
             replay.take_recorded(told.verdict, None)
@@ -128,5 +135,9 @@ def replay_file(
     absent = sorted(runs - replay.runs())
     if absent:
         raise Mistake(f"run {absent[0]}: {reading.name} holds nothing of it. Is the id right?")
+    comparison = replay.compared()
+    _must_have_runs(agent, comparison, reading.name)
     about = About(printable(reading.name), 0, 0, time.monotonic() - begun, policy is not None, bool(runs))
-    return report(replay.compared(), about, as_json)
+    code = report(comparison, about, as_json)
+    # What cannot be read may be what differs.
+    return 1 if reading.bad and not code else code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from loopwarden.cli.log_parts import Asked, parts_to_read
@@ -21,6 +22,7 @@ _NOT_WHOLE: dict[Why, str] = {
     "policy_unknown": "The run began under a policy of which the log does not tell any more when it was applied:"
     " it may have been judged by another one than here",
     "other_rules": "The run has verdicts of another rules version",
+    "cut_short": "The run has fewer events in the file than it says itself: what is shown may not be all of it",
 }
 
 
@@ -85,6 +87,7 @@ def run_log_of_file(file: str, run_id: str | None, verbose: bool) -> RunLog:
         InputError: the file is not there, or has a format that cannot be read.
     """
     log = RunLog()
+    exported: Counter[str] = Counter()
 
     def take_recorded(item: Recorded) -> None:
         try:
@@ -98,11 +101,14 @@ def run_log_of_file(file: str, run_id: str | None, verbose: bool) -> RunLog:
             log.verdicts.append(told.verdict)
         elif run_id in (None, told.run_id):
             log.notes += _notes(told.why, told.events - told.judged_events)
+            exported[told.run_id] += told.events
 
     with open_source(file) as source:
         reading = Reading(source, verbose, recorded=take_recorded)
         log.events = [item.event for item in reading.events()]
     reading.conclude()
+    if exported - Counter(event.run_id for event in log.events if not isinstance(event, PolicyApplied)):
+        log.notes += _notes("cut_short", 0)
     log.bad = reading.bad
     return log
 

@@ -34,6 +34,19 @@ def milliseconds(option: str, text: str) -> int:
         ) from None
 
 
+def span(since: str | None, until: str | None) -> tuple[int | None, int | None]:
+    """Return the milliseconds of --since and --until, where they are given.
+
+    Raises:
+        Mistake: one of them is no time, or nothing lies between them.
+    """
+    begin = None if since is None else milliseconds("--since", since)
+    end = None if until is None else milliseconds("--until", until)
+    if begin is not None and end is not None and begin >= end:
+        raise Mistake(f"--until: must be after --since, but {until} is not after {since}: nothing lies between them")
+    return begin, end
+
+
 def duration_ms(option: str, text: str) -> int:
     """Return the milliseconds of `90s`, `15m`, `24h` or `7d`.
 

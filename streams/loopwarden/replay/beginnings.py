@@ -11,14 +11,15 @@ from typing import Final, Literal, TypeAlias
 from loopwarden.judge.run_state import IDLE_MS
 from loopwarden_schemas.structs import EventOfRun, RunStarted
 
-Why: TypeAlias = Literal["truncated", "policy_unknown", "other_rules"]
+Why: TypeAlias = Literal["truncated", "policy_unknown", "other_rules", "cut_short"]
 """Why a run is not compared: its beginning is not in what was read; nor is the policy it began under; its verdicts were
-published under other rules."""
+published under other rules; the file it was exported to lacks some of its events."""
 
 WHY: Final[dict[Why, str]] = {
     "truncated": "began before what is read of the log",
     "policy_unknown": "began under a policy of which the log does not tell any more when it was applied",
     "other_rules": "have verdicts of another rules version",
+    "cut_short": "have fewer events in the file than it says itself",
 }
 
 
@@ -41,6 +42,7 @@ class Beginnings:
         self.policy_known = True
         """To be set to False where nobody knows which policy is in force, until one is seen to be applied."""
         self._by_their_word: set[str] = set()
+        self._awaited: dict[str, int] = {}
         self._certain_after: int | None = -1 if whole_log else None
 
     def start(self, append_time: int) -> None:
@@ -61,6 +63,19 @@ class Beginnings:
                 return
         if not self.policy_known:
             self.not_whole[event.run_id] = "policy_unknown"
+
+    def expect(self, run_id: str, events: int) -> None:
+        """Take that a file says it holds so many events of a run: until they all came it is not seen whole."""
+        self._awaited[run_id] = self._awaited.get(run_id, 0) + events
+        if self._awaited[run_id] > 0:
+            self.not_whole.setdefault(run_id, "cut_short")
+
+    def came(self, run_id: str) -> None:
+        """Take that an event of a run came from a file, whether or not the judge takes it."""
+        if run_id in self._awaited:
+            self._awaited[run_id] -= 1
+            if not self._awaited[run_id] and self.not_whole.get(run_id) == "cut_short":
+                del self.not_whole[run_id]
 
     def see_recorded(self, run_id: str, begun: int) -> None:
         """Take the append time at which a run began by a verdict that was published, once all events are seen."""

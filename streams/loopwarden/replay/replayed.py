@@ -42,6 +42,7 @@ class Replay:
         """Take the next event of a file; return why it is refused, or None. `offset`: its line."""
         self._records.events += 1
         if not isinstance(event, PolicyApplied) and event.run_id in self._judged:
+            self._beginnings.came(event.run_id)
             if not self._judged[event.run_id]:
                 offset = self._part.end
             else:
@@ -51,6 +52,7 @@ class Replay:
     def take_exported(self, exported: RunExported) -> None:
         """Take what the file says of a run whose events follow."""
         self._judged[exported.run_id] = exported.judged_events
+        self._beginnings.expect(exported.run_id, exported.events)
         if exported.why is not None:
             self._beginnings.not_whole[exported.run_id] = exported.why
 

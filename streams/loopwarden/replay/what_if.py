@@ -94,10 +94,15 @@ class WhatIf:
         """Take the next event of a file. `offset`: its line."""
         if isinstance(event, PolicyApplied) or self._part.wants(event.run_id.encode("utf-8", "surrogatepass")):
             self.records.events += 1
+            if not isinstance(event, PolicyApplied):
+                self._beginnings.came(event.run_id)
             self._fold(event, offset, b"")
 
     def take_exported(self, exported: RunExported) -> None:
         """Take what a file says of a run whose events follow."""
+        if not self._part.wants(exported.run_id.encode("utf-8", "surrogatepass")):
+            return
+        self._beginnings.expect(exported.run_id, exported.events)
         if exported.why is not None:
             self._beginnings.not_whole[exported.run_id] = exported.why
 
@@ -120,7 +125,8 @@ class WhatIf:
         """Return the runs that are not, by the reason."""
         found: dict[Why, list[str]] = {}
         for run_id, why in self._beginnings.not_whole.items():
-            if run_id in self._facts and self._facts[run_id].active:
+            # Of one that was exported there may not be a single event.
+            if run_id not in self._facts or self._facts[run_id].active:
                 found.setdefault(why, []).append(run_id)
         return found
 
