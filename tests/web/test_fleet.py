@@ -44,6 +44,25 @@ def test_a_call_that_is_refused_before_or_after_it_was_announced_counts_once(tol
     assert (body(told).calls, body(told).refused) == (2, 2)
 
 
+@pytest.mark.parametrize("verdict_first", [True, False])
+def test_the_call_that_the_newest_verdict_is_about_is_not_disobeyed_once_it_is_refused(
+    told: Told, verdict_first: bool
+) -> None:
+    def verdict() -> None:
+        told.verdict("block", phase="attempt", call_id="a", disobeyed=3)
+
+    told.event("tool_call.started", call_id="a", tool="read", args="x")
+    if verdict_first:
+        verdict()
+        assert body(told).disobeyed == 3
+    told.event("tool_call.blocked", call_id="a", tool="read", args="x")
+    if not verdict_first:
+        verdict()
+    assert body(told).disobeyed == 2
+    told.event("tool_call.blocked", call_id="b", tool="read", args="x")
+    assert body(told).disobeyed == 2
+
+
 def test_only_a_runs_newest_calls_are_kept(told: Told) -> None:
     for number in range(3 * NEWEST_CALLS):
         told.call(args=number)

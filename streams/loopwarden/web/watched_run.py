@@ -54,10 +54,12 @@ class WatchedRun:
         begun: Append time (ms) of its first event; None: it may have begun before what was read.
         newest_at: Append time of its newest one.
         repeats: Calls that brought the same outcome as the one of their signature before.
-        disobeyed: Calls that were made although they were blocked, as the judge's newest verdict has it.
+        disobeyed: Calls that were made although they were blocked, as the judge's newest verdict has it; but for the
+            call that it is about, where the runner then refused that one.
     """
 
     __slots__ = (
+        "_attempt",
         "aborts",
         "agent_id",
         "begun",
@@ -95,6 +97,8 @@ class WatchedRun:
         self.newest: deque[NewestCall] = deque(maxlen=NEWEST_CALLS)
         self.newest_verdict: str | None = None
         self.newest_verdict_at: int | None = None
+        self._attempt: str | None = None
+        """The call that the newest verdict counts as disobeyed: it may still turn out refused."""
 
     def status(self, now: int) -> Status:
         """Return how it stands at a time (ms)."""
@@ -127,6 +131,10 @@ class WatchedRun:
         self.begun = verdict.begun
         self.newest_at = max(self.newest_at, at)
         self.disobeyed = verdict.disobeyed
+        self._attempt = verdict.call_id if verdict.action == "block" and verdict.phase == "attempt" else None
+        # Events and verdicts are read side by side: the refusal may have been seen already.
+        if any(call.look == "blocked" and call.call_id == self._attempt for call in self.newest):
+            self._see_refusal(self._attempt)
         if verdict.action == "clear":
             if verdict.scope == "run":
                 self.ended = None
@@ -158,8 +166,14 @@ class WatchedRun:
         if isinstance(event, ToolCallBlocked):
             call.look = "blocked"
             self.refused += 1
+            self._see_refusal(event.call_id)
         elif isinstance(event, ToolCallFinished):
             self._see_outcome(call, event, None if hashed.result is None else hash(hashed.result))
+
+    def _see_refusal(self, call_id: str | None) -> None:
+        if call_id is not None and call_id == self._attempt:
+            self._attempt = None
+            self.disobeyed -= 1
 
     def _pending(self, call_id: str | None) -> NewestCall | None:
         for call in reversed(self.newest):
