@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from .conftest import events_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "adapters" / "claude-code.md"
@@ -160,6 +162,17 @@ def test_what_is_no_hook_gets_a_line_and_no_traceback() -> None:
         done = subprocess.run(hook["command"], shell=True, input=given, capture_output=True, text=True, timeout=60)
         assert done.returncode == 1
         assert done.stderr.startswith("loopwarden: stdin must hold a hook's JSON") and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [("--help", 0), ("settings --help", 0), ("settings --certain", 1), ("setings", 1)]
+)
+def test_a_person_who_asks_for_help_or_mistypes_gets_it_and_no_hook_that_waits(arguments: str, code: int) -> None:
+    command = [sys.executable, "-m", "loopwarden.adapters.claude_code", *arguments.split()]
+    reads, _writes = os.pipe()  # stdin never ends, as on a terminal
+    done = subprocess.run(command, stdin=reads, capture_output=True, text=True, timeout=60)
+    assert done.returncode == code
+    assert "settings [--certain SECONDS]" in (done.stderr if code else done.stdout)
 
 
 def test_the_command_imports_nothing_of_ours_and_no_package() -> None:

@@ -33,6 +33,12 @@ EVENTS = (
     "SessionEnd",
 )
 
+USAGE = """\
+usage: python -m loopwarden.adapters.claude_code settings [--certain SECONDS]
+
+Prints the hooks to put into .claude/settings.json. Without `settings` it is such a hook: it reads one JSON from stdin,
+and tells the sidecar. --certain: wait at most so long until what was sent before is judged; above 0."""
+
 VOLATILE = ("durationMs", "durationSeconds", "totalDurationMs", "totalTokens", "usage", "agentId", "timestamp")
 """What Claude Code adds to a tool's response that differs each time though the tool answered the same."""
 
@@ -52,7 +58,16 @@ class SidecarRefused(Exception):
 
 def main(arguments: list[str]) -> int:
     """Answer one hook, or print the settings; return the exit status."""
-    certain = float(arguments[arguments.index("--certain") + 1]) if "--certain" in arguments else 0.0
+    rest = arguments[1:] if arguments[:1] == ["settings"] else arguments
+    try:
+        certain = float(rest[1]) if rest[:1] == ["--certain"] and len(rest) == 2 else 0.0
+        if rest and not certain > 0:
+            raise ValueError
+    except ValueError:
+        # Else a person who asks for help would wait for a hook on stdin.
+        asked = rest in (["-h"], ["--help"])
+        print(USAGE, file=sys.stdout if asked else sys.stderr)
+        return 0 if asked else 1
     if arguments[:1] == ["settings"]:
         print(json.dumps(settings(certain), indent=2))
         return 0

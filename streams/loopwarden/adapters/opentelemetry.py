@@ -203,8 +203,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             connection = Connection.given(given.broker, given.prefix, properties_file=given.client_properties)
             with Gateway(connection, when_away="block") as gateway:
                 found = consume(connection, given.topic, gateway, given.group, given.records)
-    except (ClusterError, MissingExtra, OSError) as error:
+    except (ClusterError, MissingExtra) as error:
         print(f"loopwarden: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"loopwarden: {where}cannot be read: {error.strerror or error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
