@@ -256,7 +256,7 @@ def test_a_file_of_the_collectors_becomes_lines_for_judge(tmp_path: Path) -> Non
 
 def test_a_mistake_gets_a_line_and_no_traceback() -> None:
     command = [sys.executable, "-m", "loopwarden.adapters.opentelemetry"]
-    for arguments, said in ((["--broker", "127.0.0.1:9"], "127.0.0.1:9"), (["--file", "/no/such"], " /no/such: cannot")):
+    for arguments, said in ((["--broker", "127.0.0.1:9"], ":9"), (["--file", "/no/such"], " /no/such: cannot")):
         done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=HANG_S)
         assert done.returncode == 2
         assert said in done.stderr and "Traceback" not in done.stderr
