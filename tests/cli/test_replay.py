@@ -127,7 +127,9 @@ def test_a_log_whose_beginning_is_gone_is_named_and_never_a_difference(
     assert cut.code == 2, cut
     assert "1 run that began before what is read of the log: cut" in cut.err
     file = tmp_path / "cut.jsonl"
-    assert loopwarden("export", "--run", "cut", "-o", str(file)).code == 1
+    written = loopwarden("export", "--run", "cut", "-o", str(file))
+    assert written.code == 1
+    assert "not whole: 1 run that began before what is read of the log: cut" in written.err
 
     # Its `policy.applied` is gone, too, while it is in force: the worker's changelog knows.
     started = {"type": "run.started", "event_id": "s", "run_id": "cut-2", "ts": 0}
@@ -182,7 +184,7 @@ def test_a_file_that_lost_events_is_never_the_same(run: Loopwarden, tmp_path: Pa
     cut = run("replay", "--from-file", exported_file(tmp_path, says=2))
 
     assert cut.code == 2
-    assert "not compared: 1 run that have fewer events in the file than it says itself: r" in cut.err
+    assert "not compared: 1 run that lost events in the file: it says itself that there were more: r" in cut.err
 
 
 def test_a_line_that_cannot_be_read_is_told_by_the_exit_code(run: Loopwarden, tmp_path: Path) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Final
 
 from loopwarden.cli.importing import written
 from loopwarden.cli.log_parts import Asked, parts_to_read
 from loopwarden.cli.log_reading import read_events, read_verdicts
 from loopwarden.cli.mistakes import Mistake
 from loopwarden.cli.scanning import scanning_bar
-from loopwarden.cli.terminal import plural, say
+from loopwarden.cli.terminal import plural, printable, say
 from loopwarden.client import Connection
-from loopwarden.replay import WHY, Export, export_lines
+from loopwarden.replay import WHY, Export, Why, export_lines
+
+_NAMED: Final = 10
+"""Runs that are named of those that are not whole."""
 
 
 def export_runs(connection: Connection, asked: Asked, output: str | None) -> int:
@@ -56,7 +60,11 @@ def export_runs(connection: Connection, asked: Asked, output: str | None) -> int
     unjudged = sum(run.events - run.judged_events for run in runs)
     if unjudged:
         say(f"{plural(unjudged, 'event')} are not judged yet: their verdicts are still to come")
-    not_whole = [run for run in runs if run.why is not None]
-    for run in not_whole:
-        say(f"not whole: run {run.run_id}: such runs {WHY[run.why or 'truncated']}")
+    not_whole: dict[Why, list[str]] = {}
+    for run in runs:
+        if run.why is not None:
+            not_whole.setdefault(run.why, []).append(printable(run.run_id))
+    for why, named in not_whole.items():
+        more = f" and {len(named) - _NAMED:,} more (the file says it of each)" if len(named) > _NAMED else ""
+        say(f"not whole: {plural(len(named), 'run')} that {WHY[why]}: {', '.join(sorted(named)[:_NAMED])}{more}")
     return 1 if not_whole else 0

@@ -137,7 +137,8 @@ class Reading:
         if self.left_out and not self._verbose:
             say(f"{self.name}: {plural(self.left_out.total(), 'item')} left out, --verbose shows what")
         for what, count in sorted(self.left_out.items()) if self._verbose else ():
-            say(f"{self.name}: left out {count:,} times: {what}")
+            times = "once" if count == 1 else f"{count:,} times"
+            say(f"{self.name}: left out {times}: {what}")
 
     def _leave_out(self, item: LeftOut) -> None:
         self.left_out[item.what] += 1

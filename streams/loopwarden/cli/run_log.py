@@ -22,7 +22,7 @@ _NOT_WHOLE: dict[Why, str] = {
     "policy_unknown": "The run began under a policy of which the log does not tell any more when it was applied:"
     " it may have been judged by another one than here",
     "other_rules": "The run has verdicts of another rules version",
-    "cut_short": "The run has fewer events in the file than it says itself: what is shown may not be all of it",
+    "cut_short": "The run lost events in the file, which says itself that there were more: this may not be all of it",
 }
 
 

@@ -19,7 +19,7 @@ WHY: Final[dict[Why, str]] = {
     "truncated": "began before what is read of the log",
     "policy_unknown": "began under a policy of which the log does not tell any more when it was applied",
     "other_rules": "have verdicts of another rules version",
-    "cut_short": "have fewer events in the file than it says itself",
+    "cut_short": "lost events in the file: it says itself that there were more",
 }
 
 
