@@ -124,6 +124,11 @@ class _Watch:
         say(f"since then: {self._summary.text()}")
         if self._left_out:
             say(f"{plural(self._left_out.total(), 'item')} left out{'' if self._verbose else ', --verbose shows them'}")
+        nothing = [followed.name for followed in self._files.values() if followed.nothing]
+        if nothing:
+            # It may be what an agent of a later version writes.
+            named = f": {', '.join(map(printable, nothing))}" if self._verbose else ", --verbose names them"
+            say(f"{plural(len(nothing), 'file')} without an event of a run{named}")
 
     def _search(self, from_start: bool) -> None:
         for folder in self._folders:
@@ -179,6 +184,7 @@ class _Followed:
     Attributes:
         name: What to call it.
         folder: Where it was found.
+        nothing: Whether it was read, and no event of a run was in it, nor anything near one.
     """
 
     def __init__(self, path: Path, folder: Folder, from_start: bool, copies: CopiedCalls) -> None:
@@ -186,6 +192,8 @@ class _Followed:
         self.folder = folder
         self._file = GrowingFile(path, from_start, sought=folder.path != path, copies=copies)
         self._items: Iterator[CheckedItem] | None = self._file.items()
+        self._held_something = False
+        self.nothing = False
 
     @property
     def new(self) -> bool:
@@ -196,10 +204,12 @@ class _Followed:
         """Return what is in the file that was not read yet; that which is not new, too, where something is."""
         while self._items is not None and self._file.changed():
             context = not self._file.new
+            self.nothing = not self._held_something
             try:
                 for item in self._items:
                     if isinstance(item, CaughtUp):
                         break
+                    self._held_something, self.nothing = True, False
                     yield item
             except InputError as error:
                 self._items = None

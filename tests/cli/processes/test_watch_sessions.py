@@ -130,6 +130,29 @@ def test_files_may_come_be_replaced_and_go_and_others_are_passed_over(
         assert watching.process.poll() is None
 
 
+@pytest.mark.parametrize("verbose", [False, True])
+def test_a_file_that_no_event_is_found_in_is_told_at_the_end(
+    command: Any, policy: Path, tmp_path: Path, verbose: bool
+) -> None:
+    folder = tmp_path / "sessions"
+    append(folder / "strange.jsonl", "")
+    append(folder / "a.jsonl", claude_code("a", range(1)))
+    with command("watch-sessions", folder, "--policy", policy, *["--verbose"] * verbose) as watching:
+        watching.wait_for("Ctrl-C ends")
+        append(folder / "strange.jsonl", '{"an agent": "of a later version"}\n')
+        append(folder / "a.jsonl", claude_code("a", range(1, 5)))
+        watching.wait_for("generic_repeat")
+        # What is found after that is of a later look at all the files.
+        append(folder / "b.jsonl", claude_code("second", range(5)))
+        watching.wait_for("second")
+        watching.interrupt()
+
+        assert watching.exit_code() == 0
+        last = watching.err.splitlines()[-1]
+        named = f": {folder / 'strange.jsonl'}" if verbose else ", --verbose names them"
+        assert last == f"1 file without an event of a run{named}"
+
+
 def test_without_folders_the_agents_usual_places_are_watched_under_the_recommended_policy(
     command: Any, home: Path
 ) -> None:
