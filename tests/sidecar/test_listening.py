@@ -42,7 +42,7 @@ def test_a_token_that_no_header_carries_is_refused(tmp_path: Path, text: str) ->
 
 
 def test_a_token_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(WrongToken, match=r"--token-file .*cannot be read"):
+    with pytest.raises(WrongToken, match=r"--token-file .*cannot be read: \w"):
         Listening.given(SIDECAR, token_file=str(tmp_path / "none"), environment={})
 
 

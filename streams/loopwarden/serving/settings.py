@@ -103,7 +103,8 @@ def _token(file: str | None, variable: str, variables: Mapping[str, str]) -> str
         try:
             token = Path(file).read_text("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise WrongToken(f"{source}: cannot be read: {error}") from None
+            why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+            raise WrongToken(f"{source}: cannot be read: {why}") from None
     # What a header can carry, and no more: an odd character is most likely a wrong file.
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise WrongToken(f"{source}: a token must be one word of printable ASCII characters")
