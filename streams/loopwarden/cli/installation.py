@@ -34,7 +34,7 @@ _LOOK_S: Final = 0.3
 _ENDING_S: Final = 2.0
 """A broker that stops answering may be about to end: its connections go first."""
 
-_WHY: Final = "loopwarden up --policy"
+_WHY: Final = "loopwarden up --first-policy"
 _RECOMMENDED: Final = Path("infra/policies/recommended.json5")
 
 
