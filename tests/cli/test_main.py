@@ -49,12 +49,9 @@ def _commands(app: typer.Typer, *path: str) -> Iterator[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("command", list(_commands(app)), ids=" ".join)
-def test_help_cuts_no_name_short_in_a_usual_terminal(
-    command: tuple[str, ...], run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_help_cuts_no_name_short_in_a_usual_terminal(command: tuple[str, ...], run: Callable[..., Ran]) -> None:
     # Rich cuts a word that is wider than its column: a long type or range beside it takes the place.
-    monkeypatch.setenv("COLUMNS", "80")
-    _, out, _ = run(*command, "--help")
+    _, out, _ = run(*command, "--help", columns=80)
 
     assert [line for line in out.splitlines() if "…" in line] == []
 
