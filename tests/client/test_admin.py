@@ -90,7 +90,9 @@ def test_a_name_that_does_not_exist_is_named() -> None:
     _unavailable("no-such-host.invalid:9092")
 
 
-@pytest.mark.parametrize("address", ["", "host:", ":9092", "host:port", "host:70000", "127.0.0.1:9092,", "host:0"])
+@pytest.mark.parametrize(
+    "address", ["", "host:", ":9092", "host:port", "host:70000", "127.0.0.1:9092,", "host:0", "http://host:1"]
+)
 def test_what_is_no_address_is_refused_with_the_rule(address: str) -> None:
     with pytest.raises(WrongSetting, match=r"each must be HOST:PORT with a port from 1 to 65535"):
         create_topics(address, declared_topics())
