@@ -202,7 +202,8 @@ def _first_mistakes(error: ValidationError, kind: str) -> str:
     for mistake in error.errors(include_url=False, include_context=False)[:3]:
         where = ".".join(str(part) for part in mistake["loc"] if part != kind) or kind
         found = "" if mistake["type"] == "missing" else f", got {_shown(mistake['input'])}"
-        mistakes.append(f"{where}: {mistake['msg']}{found}")
+        rule = mistake["msg"].removeprefix("Value error, ")  # pydantic's, before the words of our own rules
+        mistakes.append(f"{where}: {rule}{found}")
     return "; ".join(mistakes)
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-from loopwarden.broker import BrokerFailed, DataDirInUse, LocalBroker, create_topics
+from loopwarden.broker import BrokerFailed, DataDirInUse, LocalBroker, create_topics, local
+from loopwarden.broker.ports import free_port
 from loopwarden_schemas.topics import Topics, declared_topics
 
 
@@ -82,3 +83,15 @@ def test_a_data_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(BrokerFailed, match=r"file/data: the broker's data folder must be writable"):
         LocalBroker(tmp_path / "file" / "data").start()
+
+
+def test_of_two_that_begin_at_one_port_at_the_same_time_each_gets_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with LocalBroker(tmp_path / "first", port=0) as first:
+        port = int(first.bootstrap_servers.split(":")[1])
+        # As it was when both looked.
+        found = iter([port])
+        monkeypatch.setattr(local, "free_port", lambda preferred=0: next(found, None) or free_port(preferred))
+        with LocalBroker(tmp_path / "second", port=port) as second:
+            assert second.bootstrap_servers != first.bootstrap_servers

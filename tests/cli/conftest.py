@@ -22,11 +22,11 @@ class Ran(NamedTuple):
 def run(
     capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Callable[..., Ran]:
-    """Run `loopwarden` with arguments, and bytes as its standard input (None: it is closed)."""
+    """Run `loopwarden` with arguments, and bytes as its standard input (None: it is closed), `columns` wide."""
 
-    def run(*arguments: str | Path, stdin: bytes | None = b"") -> Ran:
+    def run(*arguments: str | Path, stdin: bytes | None = b"", columns: int = 120) -> Ran:
         (tmp_path / "stdin").write_bytes(stdin or b"")
-        monkeypatch.setenv("COLUMNS", "120")
+        monkeypatch.setenv("COLUMNS", str(columns))
         with (tmp_path / "stdin").open() as stream, pytest.raises(SystemExit) as exited:
             monkeypatch.setattr(sys, "stdin", None if stdin is None else stream)
             main([str(argument) for argument in arguments])

@@ -100,6 +100,15 @@ def test_a_list_has_each_letter_once_and_says_why(dead: Any, cluster: Cluster) -
     assert "1 dead letter: 1 misrouted" in ran.err
 
 
+def test_a_long_key_leaves_a_letters_name_and_reason_whole(run: Any, cluster: Cluster) -> None:
+    # In the table there is room for few words of the detail: the first must be there.
+    long = cluster.letter(cluster.event(b"\xc1", key=b"k" * 500), Rejected(0, "too_many_events", "mixed up " * 20))
+    ran = run("dead", "list", *cluster.options, columns=80)
+    assert long in ran.out
+    assert "too_many_events" in ran.out
+    assert "mixed" in ran.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -50,13 +50,13 @@ def test_two_processes_come_to_what_one_comes_to(
 def test_a_users_mistake_that_another_process_finds_is_told_as_one(
     run: Loopwarden, strict: Path, tmp_path: Path, two_processes: None
 ) -> None:
-    codex = tmp_path / "session.jsonl"
-    codex.write_text(json.dumps({"type": "session_meta", "payload": "x" * 1000}) + "\n")
+    picture = tmp_path / "picture.png"
+    picture.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(1000))
 
-    ran = run("what-if", "--policy", strict, "--from-file", codex)
+    ran = run("what-if", "--policy", strict, "--from-file", picture)
 
     assert ran.code == 2
-    assert "this is a session of Codex" in ran.err
+    assert ran.err.startswith(f"loopwarden: {picture}: ")
 
 
 @pytest.mark.skipif(in_processes.cores() == 1, reason="one core has nothing for another process to do")

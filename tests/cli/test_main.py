@@ -4,11 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import typer
 
+from loopwarden.cli.app import app
 from loopwarden.recordings import recordings
 
 from .conftest import Ran
@@ -36,6 +38,22 @@ def test_help_tells_the_exit_codes(command: tuple[str, ...], run: Callable[..., 
 
     assert code == 0
     assert "xit code" in out
+
+
+def _commands(app: typer.Typer, *path: str) -> Iterator[tuple[str, ...]]:
+    for command in app.registered_commands:
+        yield (*path, command.name or "")
+    for group in app.registered_groups:
+        assert group.typer_instance is not None
+        yield from _commands(group.typer_instance, *path, group.name or "")
+
+
+@pytest.mark.parametrize("command", list(_commands(app)), ids=" ".join)
+def test_help_cuts_no_name_short_in_a_usual_terminal(command: tuple[str, ...], run: Callable[..., Ran]) -> None:
+    # Rich cuts a word that is wider than its column: a long type or range beside it takes the place.
+    _, out, _ = run(*command, "--help", columns=80)
+
+    assert [line for line in out.splitlines() if "…" in line] == []
 
 
 def test_version_names_the_rules(run: Callable[..., Ran]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from kafka.admin import ConfigResource
+from kafka.errors import KafkaConnectionError
 
 from loopwarden.broker import LocalBroker
 from loopwarden.broker.ports import free_port
@@ -90,7 +91,9 @@ def test_a_name_that_does_not_exist_is_named() -> None:
     _unavailable("no-such-host.invalid:9092")
 
 
-@pytest.mark.parametrize("address", ["", "host:", ":9092", "host:port", "host:70000", "127.0.0.1:9092,", "host:0"])
+@pytest.mark.parametrize(
+    "address", ["", "host:", ":9092", "host:port", "host:70000", "127.0.0.1:9092,", "host:0", "http://host:1"]
+)
 def test_what_is_no_address_is_refused_with_the_rule(address: str) -> None:
     with pytest.raises(WrongSetting, match=r"each must be HOST:PORT with a port from 1 to 65535"):
         create_topics(address, declared_topics())
@@ -98,3 +101,12 @@ def test_what_is_no_address_is_refused_with_the_rule(address: str) -> None:
 
 def test_one_of_several_servers_is_enough(broker: LocalBroker, topics: Topics) -> None:
     assert create_topics(f"{_address_nobody_listens_at()}, {broker.bootstrap_servers}", topics) == []
+
+
+def test_a_broker_of_several_that_just_went_is_no_reason_to_give_up(broker: LocalBroker) -> None:
+    servers = broker.bootstrap_servers
+    with pytest.raises(BrokerUnavailable, match="try again"), admin_client(f"{servers},{servers}"):
+        raise KafkaConnectionError("111 ECONNREFUSED")
+    with pytest.raises(BrokerUnavailable) as alone, admin_client(servers):
+        raise KafkaConnectionError("111 ECONNREFUSED")
+    assert "try again" not in str(alone.value)

@@ -166,6 +166,7 @@ def test_a_wrong_or_missing_key_password_is_told_and_nobody_is_asked_at_the_term
     assert given(**store, ssl_key_password="right").key_password == "right"
     assert "no ssl.key.password is given" in refusal(**store)
     assert f"ssl.keystore.location: {keystore}" in refusal(**store, ssl_key_password=SECRET)
+    assert "ssl.key.password must be its password" in refusal(**store, ssl_key_password=SECRET)
 
 
 @pytest.mark.parametrize(

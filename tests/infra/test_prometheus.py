@@ -95,3 +95,13 @@ def test_the_configuration_scrapes_the_job_that_the_alerts_ask_for(infra: Path, 
     asked = {job for alert in alerts for job in re.findall(r'job="([^"]+)"', alert["expr"])}
     assert asked == {job["job_name"] for job in configuration["scrape_configs"]}
     assert configuration["rule_files"] == ["loopwarden.rules.yaml"]
+
+
+def test_the_configuration_scrapes_each_worker_of_the_compose_file_for_itself(infra: Path) -> None:
+    [job] = yaml.safe_load((infra / "prometheus/prometheus.yaml").read_text())["scrape_configs"]
+    worker = yaml.safe_load((infra / "compose.yaml").read_text())["services"]["worker"]
+    # One target for a name with several addresses would be any of them.
+    assert "static_configs" not in job
+    [found] = job["dns_sd_configs"]
+    assert (found["names"], found["type"]) == (["worker"], "A")
+    assert found["port"] == worker["environment"]["LOOPWARDEN_METRICS_PORT"]

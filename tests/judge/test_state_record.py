@@ -77,7 +77,7 @@ def test_a_tool_name_that_outgrows_the_limit_in_lower_case_is_refused(letter: st
     assert not isinstance(event_from_value({**wire_event, "tool": letter * 85}), Rejected)
     rejected = event_from_value({**wire_event, "tool": letter * 86})
     assert isinstance(rejected, Rejected)
-    assert rejected.detail.startswith("tool: Value error, must be at most 256 bytes in lower case, got 258")
+    assert rejected.detail.startswith("tool: must be at most 256 bytes in lower case, got 258")
 
 
 def test_an_ordinary_full_window_is_about_5_kb() -> None:

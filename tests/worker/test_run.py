@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import sys
 import time
 from typing import Any
 
@@ -26,3 +27,11 @@ def test_a_worker_that_was_paused_for_a_while_says_so_calmly(installation: Any) 
     worker.signal(signal.SIGCONT)
     worker.wait_for_log("[WARNING] this worker did not run for some seconds")
     assert "keepalive" not in worker.log
+
+
+def test_a_worker_that_has_nothing_to_warn_of_writes_nothing(installation: Any) -> None:
+    worker = installation.start_worker(sys.executable, "-m", "loopwarden.cli", "worker", "--log-level", "error")
+    installation.publish({"type": "run.finished", "event_id": "e", "ts": 1, "run_id": "r"})
+    installation.wait_until_judged()
+    assert worker.stop() == 0
+    assert worker.log == ""

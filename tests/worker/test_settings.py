@@ -29,6 +29,17 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
     assert Settings.from_environment(given) == Settings("a:9092,b", "team-", 2.5, 1000, 50, 10, tmp_path)
 
 
+@pytest.mark.parametrize("misspelt", ["LOOPWARDEN_STROE", "LOOPWARDEN_STORES", "LOOPWARDEN_STOR"])
+def test_a_misspelt_setting_is_refused_and_not_left_out_in_silence(misspelt: str) -> None:
+    with pytest.raises(SettingsError, match=rf"{misspelt}: must be .* is LOOPWARDEN_STORE meant\?"):
+        Settings.from_environment({misspelt: "rocksdb://"})
+
+
+def test_variables_of_other_parts_are_let_be() -> None:
+    others = ("SIDECAR_TOKEN", "WEB_TOKEN", "CACHE", "SIDECAR_URL", "KAFKA_BOOTSTRAP_SERVERS", "METRICS_PORT_HOST")
+    assert Settings.from_environment({f"LOOPWARDEN_{name}": "localhost:9092" for name in others}) == Settings()
+
+
 def test_the_usual_variable_of_kafka_is_read_where_ours_is_not_given() -> None:
     assert Settings.from_environment({"KAFKA_BOOTSTRAP_SERVERS": "k:1"}).bootstrap_servers == "k:1"
 

@@ -172,8 +172,13 @@ class Node:
         left = max(1.0, min(CONNECT_S, deadline - time.monotonic()))
         with contextlib.suppress(BrokerUnavailable), admin_client(self._address, left) as client:
             client.list_topics()
-            return True
+            # Where two began at the same port at the same time, the other one may be who answers.
+            return bool(client.describe_cluster()["cluster_id"] == self._cluster_id())
         return False
+
+    def _cluster_id(self) -> str:
+        text = (self._folder.data / "meta.properties").read_text(encoding="ascii")
+        return next(line.partition("=")[2] for line in text.splitlines() if line.startswith("cluster.id="))
 
     def _write_properties(self, log_dir: Path, settings: NodeSettings) -> None:
         # It may hold passwords.

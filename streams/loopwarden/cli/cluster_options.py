@@ -14,7 +14,7 @@ Broker: TypeAlias = Annotated[
     typer.Option(
         "--broker",
         "-b",
-        metavar="kafka://HOST:PORT",
+        metavar="HOST:PORT",
         help="Where Kafka is; several with commas between. Else LOOPWARDEN_BOOTSTRAP_SERVERS of the environment, "
         "bootstrap.servers of the client properties, KAFKA_BOOTSTRAP_SERVERS of the environment, localhost:9092.",
     ),
@@ -35,8 +35,8 @@ ClientProperties: TypeAlias = Annotated[
         "--client-properties",
         metavar="FILE",
         help="Client settings by Kafka's own names: security.protocol, sasl.jaas.config, ssl.truststore.location and "
-        "so on. Else the file in LOOPWARDEN_CLIENT_PROPERTIES. LOOPWARDEN_KAFKA_SECURITY_PROTOCOL and the like come "
-        "before the file.",
+        "so on. Else the file that LOOPWARDEN_CLIENT_PROPERTIES names. A variable comes before the file: "
+        "LOOPWARDEN_KAFKA_ and the setting's name in capitals, SECURITY_PROTOCOL for security.protocol.",
     ),
 ]
 

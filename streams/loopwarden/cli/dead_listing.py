@@ -17,6 +17,7 @@ from loopwarden.cli.terminal import plural, printable, say
 from loopwarden.client import Connection, FoundLetter, read_dead_letters
 
 _CUT: Final = 100
+_KEY_CUT: Final = 36
 
 
 def list_letters(connection: Connection, wanted: Wanted, as_json: bool) -> int:
@@ -57,19 +58,23 @@ def _print_table(letters: list[FoundLetter]) -> None:
     table.add_column("letter", no_wrap=True)
     table.add_column("appended", no_wrap=True)
     table.add_column("reason", no_wrap=True)
-    table.add_column("key", overflow="ellipsis", no_wrap=True, max_width=36)
+    # These two give way where there is no room: whatever a key holds, the letter's id and reason stay whole.
+    table.add_column("key", overflow="fold")
     table.add_column("what is wrong", overflow="fold")
     for found in letters:
         letter = found.letter
-        detail = printable(letter.detail)
-        words = detail if len(detail) <= _CUT else f"{detail[:_CUT]}…"
+        words = _cut(printable(letter.detail), _CUT)
         if found.replays:
             words += f" (replayed by {printable(found.replays[-1].by)}, {when(found.replays[-1].at)})"
-        letter_id, key = str(LetterId.of(letter.place)), key_in_words(letter.key)
+        letter_id, key = str(LetterId.of(letter.place)), _cut(key_in_words(letter.key), _KEY_CUT)
         cells = (letter_id, when(letter.append_time), letter.reason, key, words)
         # As text: what others wrote is no markup.
         table.add_row(*(Text(cell) for cell in cells))
     Console().print(table)
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[:length]}…"
 
 
 def _as_json(found: FoundLetter) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What `loopwarden policy apply` does, and `loopwarden up --policy`."""
+"""What `loopwarden policy apply` does, and `loopwarden up --first-policy`."""
 
 from __future__ import annotations
 

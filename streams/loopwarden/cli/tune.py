@@ -17,7 +17,7 @@ def tune(
     ] = None,
     most_harm: Annotated[
         float,
-        typer.Option("--most-harm", metavar="PERCENT", min=0, max=100, help="Of the resolved runs, at most so many."),
+        typer.Option("--most-harm", metavar="%", min=0, max=100, help="Of the resolved runs, at most so many."),
     ] = 1.0,
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the chosen policy there.")

@@ -28,7 +28,7 @@ def up(
         typer.Option(
             "--broker",
             "-b",
-            metavar="kafka://HOST:PORT",
+            metavar="HOST:PORT",
             help="Use this cluster, and create the topics that are missing there, instead of starting a broker. "
             "(The environment is not asked for it.)",
         ),

@@ -22,7 +22,12 @@ class Action(str, Enum):
 def watch(
     run: Annotated[str | None, typer.Option("--run", metavar="ID", help="Only the verdicts of this run.")] = None,
     action: Annotated[
-        list[Action] | None, typer.Option("--action", help="Only such verdicts. May be given more than once.")
+        list[Action] | None,
+        typer.Option(
+            "--action",
+            metavar="ACTION",
+            help="Only such verdicts: warn, block, abort or clear. May be given more than once.",
+        ),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print each verdict as a line of JSON, as it is on the topic.")

@@ -69,7 +69,10 @@ def worker(
     log_format: Annotated[
         str | None, typer.Option(metavar="FORMAT", help="text or json. Else LOOPWARDEN_LOG_FORMAT, else text.")
     ] = None,
-    log_level: Annotated[LogLevel, typer.Option(help="Of the log on standard error.")] = LogLevel.info,
+    log_level: Annotated[
+        LogLevel,
+        typer.Option(metavar="LEVEL", help="debug, info, warning or error: what the log on standard error tells."),
+    ] = LogLevel.info,
 ) -> None:
     """Run a worker until Ctrl-C or SIGTERM: it judges `agent-events` and publishes verdicts.
 

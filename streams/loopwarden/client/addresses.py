@@ -18,7 +18,7 @@ def host_and_port(server: str) -> tuple[str, int]:
     host, colon, port = server.rpartition(":")
     if not colon or server.endswith("]"):
         host, port = server, str(DEFAULT_PORT)
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+    if not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise WrongSetting(
             f"bootstrap servers: each must be HOST:PORT with a port from 1 to 65535, commas between, got {server!r}"
         )

@@ -191,7 +191,10 @@ def _stopped(
         # An idempotent producer must have the right to write to any topic at all.
         missing = [Missing("topic", connection.topics().events.name, "Write")]
         return NotAuthorized(connection.security.principal, connection.bootstrap_servers, *missing)
-    return BrokerUnavailable(f"{connection.bootstrap_servers}: the broker stopped answering: {error}")
+    # The cluster names a broker that died for some seconds more.
+    several = "," in connection.bootstrap_servers
+    others = ". Where one of them just went, the others soon take over: try again" if several else ""
+    return BrokerUnavailable(f"{connection.bootstrap_servers}: the broker stopped answering: {error}{others}")
 
 
 def _refusal(connection: Connection, error: BaseException) -> NotLetIn | None:

@@ -144,7 +144,8 @@ class Security:
             # Without a password OpenSSL would ask for one at the terminal.
             context.load_cert_chain(name, password=self.key_password or "")
         except (ssl.SSLError, ValueError) as error:
-            password = "" if self.key_password else ", and no ssl.key.password is given for it if it is encrypted"
+            given = "ssl.key.password must be its password" if self.key_password else "no ssl.key.password is given"
+            password = f", and {given} if it is encrypted"
             reason = _reason(error) if isinstance(error, ssl.SSLError) else "the password is none"
             raise WrongSetting(
                 f"{where}: must hold a private key and its certificate chain as PEM{password}: {reason}"

@@ -82,7 +82,8 @@ def apply_declarations(connection: Connection, wanted: Wanted) -> list[Differenc
             found = _found(client, connection, connection.topics().all())
             left = differences(wanted, found)
             if refused(left):
-                raise TopicsRefused("\n".join(f"{each.in_words()}. {each.way_out}" for each in refused(left)))
+                reasons = (f"{each.in_words()}. The way out: {each.way_out}" for each in refused(left))
+                raise TopicsRefused("\n".join(reasons))
             if not left:
                 return done
             # First what is missing, then replicas, then settings that may need them: what the cluster's own defaults

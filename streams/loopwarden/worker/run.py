@@ -55,6 +55,8 @@ def run_worker(settings: Settings, *, log_level: str = "info") -> int:
         print(f"LOOPWARDEN_DATA_DIR: must be a folder that can be written: {error}", file=sys.stderr)
         return 2
     worker = StoppingWorker(app, loglevel=log_level, redirect_stdouts=False, quiet=True)
+    # Faust turns it where its own log is quiet, with a terminal's control codes, also into files.
+    worker.spinner = None
     if log_level != "debug":
         _quieten_libraries()
     try:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from loopwarden.worker.log import FORMATS
 
 MEMORY = "memory://"
 ROCKSDB = "rocksdb://"
+
+# A letter or two are wrong. Other parts of the product, and other people, have variables of their own.
+_NEARLY = 0.92
 
 
 def _default_data_dir() -> Path:
@@ -89,10 +93,12 @@ class Settings:
         """Return the settings that the environment gives; what it does not give has its default.
 
         Raises:
-            SettingsError: a variable has a value that cannot be; the message names it.
+            SettingsError: a variable has a value that cannot be, or its name is nearly that of a setting; the message
+                names it.
         """
         variables = os.environ if environment is None else environment
         given = _Given(variables)
+        _refuse_misspelt(variables, {f"LOOPWARDEN_{field.name.upper()}" for field in fields(cls)})
         try:
             cluster = Connection.given(environment=variables)
         except WrongSetting as error:
@@ -170,6 +176,15 @@ class _Given:
         if folder.exists() and not folder.is_dir():
             raise _wrong(name, "must be a folder", str(folder))
         return folder
+
+
+def _refuse_misspelt(variables: Mapping[str, str], settings: set[str]) -> None:
+    for name in variables:
+        # Kafka's own settings are checked where they are read.
+        if name.startswith("LOOPWARDEN_") and not name.startswith("LOOPWARDEN_KAFKA_") and name not in settings:
+            meant = get_close_matches(name, settings, 1, _NEARLY)
+            if meant:
+                raise SettingsError(f"{name}: must be one of the worker's settings; is {meant[0]} meant?")
 
 
 def _wrong(name: str, rule: str, found: str) -> SettingsError:
