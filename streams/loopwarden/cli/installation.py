@@ -34,7 +34,6 @@ _LOOK_S: Final = 0.3
 _ENDING_S: Final = 2.0
 """A broker that stops answering may be about to end: its connections go first."""
 
-_WHY: Final = "loopwarden up --first-policy"
 _RECOMMENDED: Final = Path("infra/policies/recommended.json5")
 
 
@@ -108,7 +107,8 @@ def _run(wanted: Wanted, connection: Connection, document: PolicyDocument | None
                     document = None  # Somebody has applied a policy before: the first one was theirs.
                 if document is not None:
                     progress("Applying the policy")
-                    said = applied_in_words(apply_document(connection, document, None, _WHY, confirm=False))
+                    why = f"loopwarden up {'--first-policy' if wanted.policy is None else '--policy'}"
+                    said = applied_in_words(apply_document(connection, document, None, why, confirm=False))
                 worker = stops.enter_context(_worker(wanted, connection, ending, progress))
             running = _Running(connection, topics, broker, worker)
             if document is not None:
