@@ -52,7 +52,7 @@ types: $(READY) ## mypy --strict
 
 # Much of the time tests wait for brokers: a few more processes than cores.
 unit: $(READY) ## pytest in several processes, against a real broker of their own
-	$(BIN)/pytest -n 3 --dist loadfile
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 compiled-unit: $(COMPILED)/.ready ## The vectors and the recount against the compiled judge
 	@test ! -d $(COMPILED)/loopwarden || { export PYTHONPATH=$(COMPILED) && \

@@ -26,6 +26,9 @@ hypothesis.settings.register_profile("search", deadline=None, print_blob=True, m
 hypothesis.settings.load_profile("suite")
 
 
+_LONG = ("chaos", "openclaw", "test_post_mortem", "test_readme", "worker", "broker", "security", "adapters", "infra")
+
+
 @dataclass(frozen=True)
 class SharedBroker:
     """The one Apache Kafka for all tests, whichever process started it."""
@@ -38,6 +41,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:(read_text|open_text) is deprecated:DeprecationWarning")
     if getattr(config.option, "dist", "no") != "no" and not hasattr(config, "workerinput"):
         config.pluginmanager.register(OneBrokerForAll(), "one broker for all")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # The files that take minutes go first: with one of them last, all processes but one would wait for it.
+    here = Path(__file__).parent
+    items.sort(key=lambda item: not item.path.relative_to(here).parts[0].startswith(_LONG))
 
 
 class OneBrokerForAll:

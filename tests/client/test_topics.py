@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +23,8 @@ from loopwarden_schemas.topics import Topics, declared_topics
 
 if TYPE_CHECKING:
     from loopwarden.broker import LocalBroker, LocalCluster
+
+HANG_S = 30
 
 
 def found_of(connection: Connection) -> dict[str, Any]:
@@ -68,6 +71,10 @@ def test_settings_that_are_less_than_declared_are_altered_and_more_is_left(
 def test_a_topic_that_is_missing_gets_the_partitions_of_the_others(connection: Connection, topics: Topics) -> None:
     with admin_client(connection) as client:
         client.delete_topics([topics.verdicts.name, topics.dead.name])
+        deadline = time.monotonic() + HANG_S
+        while {topics.verdicts.name, topics.dead.name} & found_of(connection).keys():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
         client.create_topics({topics.dead.name: {"num_partitions": 1, "replication_factor": 1}})
     apply_declarations(connection, Wanted(connection.topic_prefix))
     found = found_of(connection)
