@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import signal
 import socket
 import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -18,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from ..serving import listening  # noqa: TID252 - tests are no package that could be named
 from ..worker.conftest import STRICT, Installation, installation  # noqa: TID252 - tests are no package that could be named
 
 __all__ = ["installation"]
@@ -71,22 +69,8 @@ class Sidecar:
 
 @contextmanager
 def running(folder: Path, *arguments: str, **environment: str) -> Iterator[Sidecar]:
-    log_file = folder / f"sidecar-{len(list(folder.glob('sidecar-*')))}.log"
-    with log_file.open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "loopwarden.cli", "sidecar", "--port", "0", *arguments],
-            stderr=log,
-            env={**os.environ, **environment},
-        )
-    try:
-        deadline = time.monotonic() + HANG_S
-        while "listening on " not in log_file.read_text():
-            assert process.poll() is None and time.monotonic() < deadline, log_file.read_text()
-            time.sleep(0.02)
-        yield Sidecar(process, log_file, log_file.read_text().partition("listening on ")[2].split()[0])
-    finally:
-        process.kill()
-        process.wait()
+    with listening("sidecar", folder, *arguments, **environment) as process:
+        yield Sidecar(*process)
 
 
 @pytest.fixture

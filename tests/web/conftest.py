@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -21,6 +20,7 @@ from loopwarden.web.fleet import Fleet, Published
 from loopwarden_schemas.codec import event_from_value
 from loopwarden_schemas.structs import PolicyApplied, Rejected, Verdict
 
+from ..serving import listening  # noqa: TID252 - tests are no package that could be named
 from ..worker.conftest import STRICT, Installation, installation, repeated_call  # noqa: TID252 - tests are no package that could be named
 from .browser import HOW_TO_GET_IT, Browser, chromium, running
 
@@ -128,22 +128,8 @@ class Served:
 
 @contextmanager
 def serving(folder: Path, *arguments: str, **environment: str) -> Iterator[Served]:
-    log_file = folder / f"serve-{len(list(folder.glob('serve-*')))}.log"
-    with log_file.open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "loopwarden.cli", "serve", "--port", "0", *arguments],
-            stderr=log,
-            env={**os.environ, **environment},
-        )
-    try:
-        deadline = time.monotonic() + HANG_S
-        while "listening on " not in log_file.read_text():
-            assert process.poll() is None and time.monotonic() < deadline, log_file.read_text()
-            time.sleep(0.02)
-        yield Served(process, log_file, log_file.read_text().partition("listening on ")[2].split()[0])
-    finally:
-        process.kill()
-        process.wait()
+    with listening("serve", folder, *arguments, **environment) as process:
+        yield Served(*process)
 
 
 @pytest.fixture

@@ -7,18 +7,13 @@ from typing import Annotated
 import typer
 
 from loopwarden.cli.cluster_options import Broker, ClientProperties, Prefix, connection
+from loopwarden.cli.listening_options import Host, Port, Unix
 
 
 def serve(
-    port: Annotated[
-        int, typer.Option("--port", metavar="N", min=0, max=65535, help="Where it listens; 0 takes a free one.")
-    ] = 9098,
-    host: Annotated[
-        str, typer.Option("--host", metavar="HOST", help="The address there; beyond loopback it needs a token.")
-    ] = "127.0.0.1",
-    unix: Annotated[
-        str | None, typer.Option("--unix", metavar="PATH", help="Listen on a Unix socket instead, for this user only.")
-    ] = None,
+    port: Port = 9098,
+    host: Host = "127.0.0.1",
+    unix: Unix = None,
     token_file: Annotated[
         str | None,
         typer.Option(
