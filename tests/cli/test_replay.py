@@ -70,6 +70,7 @@ def test_what_a_worker_published_is_the_same_and_a_run_goes_through_a_file(
     assert exported.code == 0, exported.err
     recorded = [verdict for _, verdict in installation.verdicts() if verdict.run_id == "looping"]
     judged = run("judge", str(file), "--json")
+    assert "left out" not in judged.err, "what an export holds beside events is no loss"
     assert [json.loads(line) for line in judged.out.splitlines()] == [as_json(verdict) for verdict in recorded]
     from_file = run("replay", "--from-file", str(file), "--json")
     assert (from_file.code, counts(from_file)) == (0, (len(recorded), 0, 0, 0)), from_file

@@ -134,8 +134,10 @@ class Reading:
         """Tell what was not taken, once the file is read."""
         if self.bad:
             say(f"{self.name}: {plural(self.bad, 'bad line')}")
-        if self.left_out and not self._verbose:
-            say(f"{self.name}: {plural(self.left_out.total(), 'item')} left out, --verbose shows what")
+        # That an export holds more than events is as it should be.
+        unexpected = self.left_out.total() - self.left_out[RECORDED]
+        if unexpected and not self._verbose:
+            say(f"{self.name}: {plural(unexpected, 'item')} left out, --verbose shows what")
         for what, count in sorted(self.left_out.items()) if self._verbose else ():
             times = "once" if count == 1 else f"{count:,} times"
             say(f"{self.name}: left out {times}: {what}")
