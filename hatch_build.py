@@ -25,12 +25,11 @@ COMPILED = (
     "loopwarden_schemas/codec.py",
     "loopwarden_schemas/digests.py",
     "loopwarden/judge/**/*.py",
-    # Of each event that is judged again.
+    # Of each event that is judged again. Not what goes from one process to another: a frozen dataclass of C cannot be
+    # unpickled.
     "loopwarden/replay/beginnings.py",
-    "loopwarden/replay/comparison.py",
     "loopwarden/replay/course.py",
     "loopwarden/replay/fold_events.py",
-    "loopwarden/replay/log_part.py",
     "loopwarden/replay/records.py",
     "loopwarden/replay/replayed.py",
     "loopwarden/replay/what_if.py",
