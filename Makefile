@@ -54,13 +54,13 @@ types: $(READY) ## mypy --strict
 unit: $(READY) ## pytest in several processes, against a real broker of their own
 	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-compiled-unit: $(COMPILED)/.ready ## The vectors, the recount and replay against what is compiled
+compiled-unit: $(COMPILED)/.ready ## The vectors, the recount, the worker and replay against what is compiled
 	@test ! -d $(COMPILED)/loopwarden || { export PYTHONPATH=$(COMPILED) && \
 		$(BIN)/loopwarden version | grep "judge compiled" && \
-		$(BIN)/pytest tests/judge/test_vectors.py tests/judge/test_state_record.py tests/schemas/test_canonical.py \
-			tests/schemas/test_digests.py tests/schemas/test_codec.py tests/replay \
-			tests/cli/test_in_processes.py tests/cli/test_replay.py \
-			"tests/judge/test_properties.py::test_the_judge_answers_as_the_recount_does"; }
+		$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder tests/worker/test_verdicts.py tests/worker/test_policies.py \
+			tests/judge/test_vectors.py tests/judge/test_state_record.py tests/schemas/test_canonical.py \
+			tests/schemas/test_digests.py tests/schemas/test_codec.py tests/replay tests/cli/test_in_processes.py \
+			tests/cli/test_replay.py "tests/judge/test_properties.py::test_the_judge_answers_as_the_recount_does"; }
 
 schemas: $(READY) ## Write the JSON Schemas anew from the models
 	$(BIN)/python -m loopwarden_schemas.json_schemas

@@ -25,6 +25,8 @@ COMPILED = (
     "loopwarden_schemas/codec.py",
     "loopwarden_schemas/digests.py",
     "loopwarden/judge/**/*.py",
+    "loopwarden/worker/lane.py",
+    "loopwarden/worker/runs.py",
     # Of each event that is judged again. Not what goes from one process to another: a frozen dataclass of C cannot be
     # unpickled.
     "loopwarden/replay/beginnings.py",

@@ -177,7 +177,8 @@ class Lane:
         guard_before = _guard(state) if type(event) is Compaction else None
         try:
             state, _, verdicts = judge(state, event, policy)
-            encoded = [encode_verdict(verdict) for verdict in verdicts]
+            # Most events have none, and a comprehension costs as much for none.
+            encoded = [encode_verdict(verdict) for verdict in verdicts] if verdicts else []
         except NotCanonical as error:
             return Rejected(index, "invalid_payload", str(error))
         except Exception as error:
