@@ -5,7 +5,7 @@ Readers take MessagePack and JSON everywhere. One event that cannot be read neve
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgpack
@@ -19,6 +19,9 @@ from loopwarden_schemas.structs import Event, PolicyApplied, Rejected, Verdict
 
 MESSAGEPACK: Final = "application/msgpack"
 JSON: Final = "application/json"
+
+MESSAGEPACK_HEADER: Final = ("content-type", MESSAGEPACK.encode())
+"""What our own records say of themselves."""
 
 _SURELY_SHORT: Final = MAX_NAME_BYTES // 4
 """So many characters are within the limit, whatever they are."""
@@ -76,6 +79,14 @@ def decode_record(
             return _decode_one_by_one(value, append_time, is_json)
         event.append_time = append_time if append_time is not None else event.append_time or event.ts
     return decoded
+
+
+def content_type_of(headers: Iterable[tuple[str, bytes | None]]) -> str | None:
+    """Return what a record's headers say that it is; None where they do not."""
+    for name, text in headers:
+        if name == "content-type" and text:
+            return text.decode("latin-1")
+    return None
 
 
 def element_of(value: bytes, index: int, content_type: str | None = None) -> bytes | None:

@@ -17,6 +17,7 @@ from loopwarden_schemas import verdicts
 from loopwarden_schemas.codec import (
     JSON,
     MESSAGEPACK,
+    content_type_of,
     decode_record,
     decode_verdict,
     element_of,
@@ -494,3 +495,17 @@ def test_the_bytes_of_one_event_of_a_record_are_read_as_it_was_within_it() -> No
     assert element_of(b"\xc1 nonsense", 0) == b"\xc1 nonsense"
     assert element_of(b"\xc1 nonsense", 1) is None
     assert element_of(b"", 0) is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "told"),
+    [
+        ([], None),
+        ([("content-type", None)], None),
+        ([("content-type", b"")], None),
+        ([("other", b"x"), ("content-type", b"application/json")], "application/json"),
+        ([("content-type", b"\xff")], "\xff"),
+    ],
+)
+def test_what_a_record_is_by_its_headers(headers: list[tuple[str, bytes | None]], told: str | None) -> None:
+    assert content_type_of(headers) == told

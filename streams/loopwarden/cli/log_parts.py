@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from loopwarden.cli.scanning import scanning_bar
 from loopwarden.client import (
@@ -23,6 +23,8 @@ from loopwarden.replay import LogPart
 from loopwarden_schemas.canonical import NotCanonical
 from loopwarden_schemas.policy import DEFAULT_DOCUMENT, PolicyDocument
 from loopwarden_schemas.topics import partition_for
+
+_Default = TypeVar("_Default")
 
 _CLOCKS_DIFFER_MS: Final = 3600 * 1000
 """A verdict has the time of the worker's clock, its event that of the broker's."""
@@ -195,5 +197,10 @@ def _oldest_causes(follower: Follower, partitions: list[int], ends: dict[int, in
 
 def cause_offset(record: RecordRead) -> int | None:
     """The offset of the event that caused a verdict, as its record says."""
-    text = next((text for name, text in record.headers if name == "cause-offset"), b"")
-    return int(text) if text.isdigit() else None
+    return number_in_header(record, "cause-offset", None)
+
+
+def number_in_header(record: RecordRead, name: str, default: _Default) -> int | _Default:
+    """The number that a record's header holds, or the default where there is none, or something else."""
+    text = next((text for header, text in record.headers if header == name), None)
+    return int(text) if text is not None and text.isdigit() else default

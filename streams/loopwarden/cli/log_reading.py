@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from loopwarden.cli.log_parts import PartToRead, cause_offset
-from loopwarden.client import Connection, RecordRead, read_range
-from loopwarden_schemas.codec import decode_verdict
+from loopwarden.client import Connection, read_range
+from loopwarden_schemas.codec import content_type_of, decode_verdict
 from loopwarden_schemas.structs import Verdict
 
 
@@ -38,7 +38,7 @@ def read_events(
     take = taking.take
     for records in read_range(connection, connection.topics().events.name, {to_read.part.partition: to_read.events}):
         for record in records:
-            take(record.offset, record.timestamp, record.key, record.value, _content_type(record))
+            take(record.offset, record.timestamp, record.key, record.value, content_type_of(record.headers))
         advance(len(records))
 
 
@@ -56,17 +56,10 @@ def read_verdicts(
     ):
         for record in records:
             try:
-                verdict = decode_verdict(record.value or b"", _content_type(record))
+                verdict = decode_verdict(record.value or b"", content_type_of(record.headers))
             except ValueError:
                 unreadable += 1
                 continue
             taking.take_recorded(verdict, cause_offset(record), record.key)
         advance(len(records))
     return unreadable
-
-
-def _content_type(record: RecordRead) -> str | None:
-    for name, text in record.headers:
-        if name == "content-type":
-            return str(text, "latin-1")
-    return None

@@ -10,6 +10,7 @@ import msgspec
 import orjson
 import typer
 
+from loopwarden.cli.log_parts import number_in_header
 from loopwarden.cli.scanning import scanning_bar
 from loopwarden.cli.terminal import plural, printable, say
 from loopwarden.client import Connection, Record, following
@@ -97,9 +98,10 @@ def put_together(run_id: str, events: list[Record], verdicts: list[Record]) -> l
         if verdict is None or verdict.run_id != run_id or verdict.verdict_id in told:
             continue
         told.add(verdict.verdict_id)
-        offset = _header(record, "cause-offset", -1)
+        offset = number_in_header(record, "cause-offset", -1)
         place = places.get((offset, verdict.event_id), (offset, _NO_EVENT))
-        placed.append(((*place, verdict.n), (_header(record, "cause-append-time", record.timestamp), verdict)))
+        append_time = number_in_header(record, "cause-append-time", record.timestamp)
+        placed.append(((*place, verdict.n), (append_time, verdict)))
     placed.sort(key=lambda each: each[0])
     through = FollowingThrough()
     happened: list[Happened] = []
@@ -135,11 +137,6 @@ def _verdict(record: Record) -> Verdict | None:
     except ValueError as error:
         say(f"partition {record.partition} offset {record.offset} of the verdicts: {error}")
         return None
-
-
-def _header(record: Record, name: str, default: int) -> int:
-    text = next((text for header, text in record.headers if header == name), b"")
-    return int(text) if text.isdigit() else default
 
 
 def _as_json(entry: Happened) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from loopwarden.client.connect import connected, first_to_answer
 from loopwarden.client.errors import BrokerUnavailable
 from loopwarden.client.rights import why_not
 from loopwarden.client.settings import Connection
+from loopwarden_schemas.codec import content_type_of
 
 Start: TypeAlias = Literal["beginning", "now"]
 
@@ -37,7 +38,7 @@ class Record(NamedTuple):
     @property
     def content_type(self) -> str | None:
         """The header `content-type`; None where there is none."""
-        return next((text.decode("latin-1") for name, text in self.headers if name == "content-type"), None)
+        return content_type_of(self.headers)
 
 
 @contextmanager

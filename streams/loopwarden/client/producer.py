@@ -16,7 +16,7 @@ from loopwarden.client.connect import connected
 from loopwarden.client.errors import NotPublished
 from loopwarden.client.rights import described
 from loopwarden.client.settings import Connection
-from loopwarden_schemas.codec import MESSAGEPACK
+from loopwarden_schemas.codec import MESSAGEPACK_HEADER
 from loopwarden_schemas.topics import MAX_RECORD_BYTES, partition_for
 
 # Longer than a cluster takes to choose new leaders, short enough for somebody who waits.
@@ -42,7 +42,7 @@ PRODUCER_SETTINGS: Final[dict[str, Any]] = {
     "linger_ms": 2,
 }
 
-HEADERS: Final = [("content-type", MESSAGEPACK.encode())]
+HEADERS: Final = [MESSAGEPACK_HEADER]
 
 
 @contextmanager

@@ -95,7 +95,9 @@ def last_end(follower: Follower, question: Question) -> int | None:
             if newest_at and record.timestamp - newest_at > IDLE_S * 1000:
                 found = record.offset - 1
             newest_at = max(newest_at, record.timestamp)
-            if any(type(each) is RunFinished for each in decode_record(record.value, record.timestamp)):
+            if any(
+                type(each) is RunFinished for each in decode_record(record.value, record.timestamp, record.content_type)
+            ):
                 found = record.offset
         if time.monotonic() > deadline:
             raise TimeoutError(f"there is more to read than can be read in {_AT_MOST_S:.0f} s")

@@ -11,7 +11,6 @@ from typing import Final
 from loopwarden.client import (
     Connection,
     Follower,
-    RecordRead,
     following,
     policies_in_force,
     read_archive,
@@ -23,7 +22,7 @@ from loopwarden.replay.records import Records
 from loopwarden.report import Timeline, TimelineBuilder
 from loopwarden.web.policies import policies_applicable
 from loopwarden.web.watched_run import WatchedRun
-from loopwarden_schemas.codec import decode_verdict
+from loopwarden_schemas.codec import content_type_of, decode_verdict
 from loopwarden_schemas.policy import DEFAULT_DOCUMENT, PolicyDocument
 from loopwarden_schemas.structs import Event, PolicyApplied, Verdict
 from loopwarden_schemas.topics import partition_for
@@ -140,7 +139,7 @@ def _events(
     for read in read_range(connection, connection.topics().events.name, {part.partition: offsets}):
         for record in read:
             beginnings.start(record.timestamp)
-            for event in records.take(record.key, record.value, record.timestamp, _content_type(record)):
+            for event in records.take(record.key, record.value, record.timestamp, content_type_of(record.headers)):
                 events.append(event)
                 if not isinstance(event, PolicyApplied):
                     beginnings.see(event)
@@ -152,12 +151,8 @@ def _verdicts(connection: Connection, partition: int, offsets: tuple[int, int], 
     for read in read_range(connection, connection.topics().verdicts.name, {partition: offsets}):
         for record in read:
             try:
-                verdict = decode_verdict(record.value or b"", _content_type(record))
+                verdict = decode_verdict(record.value or b"", content_type_of(record.headers))
             except ValueError:
                 continue
             if verdict.run_id == run_id:
                 yield verdict
-
-
-def _content_type(record: RecordRead) -> str | None:
-    return next((str(text, "latin-1") for name, text in record.headers if name == "content-type"), None)

@@ -25,14 +25,12 @@ from loopwarden.worker.recovery import States
 from loopwarden.worker.runs import Held, Runs
 from loopwarden.worker.transport import Batch
 from loopwarden_schemas.canonical import NotCanonical
-from loopwarden_schemas.codec import MESSAGEPACK, decode_record, encode_verdict
+from loopwarden_schemas.codec import MESSAGEPACK_HEADER, content_type_of, decode_record, encode_verdict
 from loopwarden_schemas.policy import PolicyDocument
 from loopwarden_schemas.structs import Compaction, Event, EventOfRun, PolicyApplied, Rejected, ToolCallBlocked
 from loopwarden_schemas.topics import partition_for
 
 logger = logging.getLogger(__name__)
-
-_CONTENT_TYPE: Final = ("content-type", MESSAGEPACK.encode())
 
 
 # A partition is a queue: an event waits for those before it, whichever run they are of. Its verdict waits for no more
@@ -140,13 +138,8 @@ class Lane:
         await self.outbox.send(self.next_offset)
 
     def _decode(self, record: Any) -> list[Event | Rejected]:
-        content_type = None
-        for name, text in record.headers:
-            if name == "content-type" and text:
-                content_type = text.decode("latin-1")
-                break
         try:
-            return decode_record(record.value, record.timestamp, content_type)
+            return decode_record(record.value, record.timestamp, content_type_of(record.headers))
         except Exception as error:
             # A bug of ours: the record would stop the worker, now and after each restart.
             what = type_and_place(error)
@@ -204,7 +197,7 @@ class Lane:
             held.followed = self._metrics.follow(held.followed, state)
         if encoded:
             headers: list[Header] = [
-                _CONTENT_TYPE,
+                MESSAGEPACK_HEADER,
                 ("cause-partition", b"%d" % self.partition),
                 ("cause-offset", b"%d" % offset),
                 ("cause-append-time", b"%d" % record.timestamp),

@@ -11,9 +11,9 @@ from typing import Any
 import msgpack
 
 from loopwarden.worker.outbox import Outbox
-from loopwarden_schemas.codec import MESSAGEPACK
+from loopwarden_schemas.codec import MESSAGEPACK_HEADER
 
-_HEADERS = [("content-type", MESSAGEPACK.encode())]
+_HEADERS = [MESSAGEPACK_HEADER]
 
 
 def encode_progress(judged: int, verdicts: int) -> bytes:
