@@ -18,6 +18,7 @@ from loopwarden.cli.policy_source import RECOMMENDED, fleet_policy
 from loopwarden.cli.reading import RECORDED
 from loopwarden.cli.summary import Summary
 from loopwarden.cli.terminal import colored, plural, printable, say
+from loopwarden.cli.watching import COLORS
 from loopwarden.client import Connection, EventProducer, event_producer
 from loopwarden.importers import BadLine, CaughtUp, Checked, InputError, LeftOut, Recorded
 from loopwarden.importers.contract import CheckedItem
@@ -33,8 +34,6 @@ _EVERY_S: Final = 1.0
 
 _SEARCH_EVERY: Final = 3
 """How often, of those times, files are searched for that are new."""
-
-_COLORS: Final = {"warn": typer.colors.YELLOW, "block": typer.colors.RED, "abort": typer.colors.MAGENTA}
 
 
 def watch_folders(
@@ -175,7 +174,7 @@ class _Watch:
         ]
         line = flowed(parts, terminal_width())
         # The colour after the line is broken: it has no width.
-        typer.echo(line.replace(parts[1], colored(parts[1], _COLORS.get(verdict.action)), 1))
+        typer.echo(line.replace(parts[1], colored(parts[1], COLORS[verdict.action]), 1))
 
 
 class _Followed:
